@@ -1,0 +1,32 @@
+"""Attack, protect and learn from imbalanced sensitive tables.
+
+The rooms, in the order the data flows: :mod:`oversafe.data`, :mod:`oversafe.privacy`,
+:mod:`oversafe.protect`, :mod:`oversafe.attack`, :mod:`oversafe.measure`, :mod:`oversafe.report`.
+"""
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from oversafe.report import audit
+
+__all__ = ["__version__", "audit"]
+
+_LAZY = {"audit": "oversafe.report"}
+_ROOMS = ("data", "privacy", "protect", "attack", "measure", "report")
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded on first use: importing the package must stay quick, and pandas alone takes half a second.
+    if name == "__version__":
+        return version("oversafe")
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    if name in _ROOMS:
+        return import_module(f"oversafe.{name}")
+    raise AttributeError(f"module 'oversafe' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_ROOMS})
