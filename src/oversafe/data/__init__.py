@@ -1,0 +1,7 @@
+"""Tables and what their columns are: schema, encoding, files and the data sets of the papers."""
+
+from oversafe.data.datasets import Dataset, load_dataset
+from oversafe.data.files import read_table, write_table
+from oversafe.data.schema import Column, Schema
+
+__all__ = ["Column", "Dataset", "Schema", "load_dataset", "read_table", "write_table"]

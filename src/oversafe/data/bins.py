@@ -1,0 +1,91 @@
+"""From columns to a fixed, finite set of cells and back, whatever the values are.
+
+Every record is treated by itself and nothing raises on a value: the result of one record says nothing of
+the others, and an error would.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from oversafe.data.encode import column_codes, column_values, domain_codes
+from oversafe.data.schema import Column
+from oversafe.errors import InputError
+
+
+@dataclass(frozen=True)
+class Bins:
+    """The cells of one column: its categories, or intervals between its bounds, and one for missing.
+
+    Parameters
+    ----------
+    column : Column
+        With bounds or categories.
+    n_bins : int
+        How many intervals a number is cut into at most; whole numbers are never cut apart.
+    """
+
+    column: Column
+    n_bins: int = 20
+
+    def __post_init__(self) -> None:
+        if self.n_bins < 1:
+            raise InputError(f"n_bins = {self.n_bins} was given; it is a whole number of at least 1")
+        if self.column.is_number and self.column.bounds is None and not self.column.missing:
+            raise InputError(
+                f"column {self.column.name!r} has no minimum and maximum; declare them in the schema"
+            )
+
+    @property
+    def n_values(self) -> int:
+        """How many cells there are without the one for missing values."""
+        if self.column.is_category:
+            return len(self.column.categories or ())
+        return max(0, len(self.edges) - 1)
+
+    @property
+    def n_cells(self) -> int:
+        """How many cells there are."""
+        return self.n_values + self.column.missing
+
+    @property
+    def edges(self) -> NDArray[np.float64]:
+        """The ends of a number's intervals, in codes; whole numbers lie in the middle of unit steps."""
+        if self.column.bounds is None:
+            return np.empty(0)
+        low, high = domain_codes(self.column)
+        if self.column.kind == "continuous":
+            return np.linspace(low, high, self.n_bins + 1) if high > low else np.array([low, high])
+        steps = int(high - low) + 1
+        return low - 0.5 + np.round(np.linspace(0, steps, min(self.n_bins, steps) + 1))
+
+    def assign(self, values: pd.Series) -> NDArray[np.int64]:
+        """Return each value's cell; what lies outside the domain goes to its nearest end or to missing."""
+        codes = column_codes(self.column, values, strict=False)
+        gaps = np.isnan(codes)
+        if self.column.is_number and self.n_values:
+            edges = self.edges
+            codes = np.searchsorted(edges, np.where(gaps, edges[0], codes), side="right") - 1.0
+        cells = np.clip(np.where(gaps, 0, codes), 0, max(self.n_values - 1, 0)).astype(np.int64)
+        # Without a cell for missing values they count as the first one: a fixed choice, not the data's.
+        cells[gaps] = self.n_values if self.column.missing else 0
+        return cells
+
+    def draw(self, cells: NDArray[np.int64], rng: np.random.Generator) -> pd.Series:
+        """Return a value for each cell, uniform within an interval at the column's own resolution."""
+        gaps = cells >= self.n_values
+        if self.column.is_category or not self.n_values:
+            codes = cells.astype(np.float64)
+        else:
+            edges = self.edges
+            inside = np.where(gaps, 0, cells)
+            low, high = edges[inside], edges[inside + 1]
+            codes = low + (high - low) * rng.random(len(cells))
+            if self.column.kind != "continuous":
+                codes = np.clip(np.rint(codes), low + 0.5, high - 0.5)
+        codes[gaps] = np.nan
+        return column_values(self.column, codes)

@@ -1,0 +1,307 @@
+"""From a table to a numeric matrix and back, exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api import types
+
+from oversafe.data.schema import Column, Schema, check_table
+from oversafe.errors import InputError
+
+# Beyond this a float64 no longer holds every whole number.
+_WHOLE = 2**53
+_UNITS = {
+    "D": 86_400_000_000_000,
+    "h": 3_600_000_000_000,
+    "min": 60_000_000_000,
+    "s": 1_000_000_000,
+    "ms": 1_000_000,
+    "us": 1_000,
+    "ns": 1,
+}
+
+
+def conform(schema: Schema, table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with the schema's columns, order and dtypes, or say where it does not fit."""
+    check_table(table)
+    position = {str(name): i for i, name in enumerate(table.columns)}
+    for name in schema.names:
+        if name not in position:
+            raise InputError(
+                f"the table has no column {name!r}, which the schema declares; add it or remove it from the schema"
+            )
+    for name in position:
+        if name not in schema:
+            raise InputError(f"the table has a column {name!r} that the schema does not declare; drop it or add it")
+    columns = {c.name: _conform_column(c, table.iloc[:, position[c.name]]) for c in schema}
+    return pd.DataFrame(columns, index=table.index, copy=False)
+
+
+def encode(schema: Schema, table: pd.DataFrame, *, one_hot: bool = False) -> NDArray[np.float64]:
+    """Return the table as a numeric matrix; see :meth:`Schema.encode`."""
+    table = conform(schema, table)
+    blocks = []
+    for column in schema:
+        codes = column_codes(column, table[column.name])
+        blocks.append(_spread(column, codes) if one_hot else codes[:, None])
+    return np.hstack(blocks)
+
+
+def decode(schema: Schema, matrix: NDArray[np.float64], *, one_hot: bool = False) -> pd.DataFrame:
+    """Return the table of a numeric matrix; see :meth:`Schema.decode`."""
+    widths = [_width(column) if one_hot else 1 for column in schema]
+    if matrix.ndim != 2 or matrix.shape[1] != sum(widths):
+        raise InputError(
+            f"a matrix of shape {matrix.shape} was given to decode; {sum(widths)} columns are expected"
+        )
+    columns, start = {}, 0
+    for column, width in zip(schema, widths, strict=True):
+        block = matrix[:, start : start + width]
+        codes = _gather(column, block) if one_hot else block[:, 0]
+        columns[column.name] = column_values(column, codes)
+        start += width
+    return pd.DataFrame(columns)
+
+
+def one_hot_groups(schema: Schema) -> list[slice]:
+    """Return which columns of a one-hot matrix belong to each column of the schema."""
+    edges = np.cumsum([0, *(_width(column) for column in schema)])
+    return [slice(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+
+
+def _conform_column(column: Column, values: pd.Series) -> pd.Series:
+    if values.isna().any() and not column.missing:
+        row = int(np.argmax(values.isna().to_numpy()))
+        raise InputError(
+            f"column {column.name!r} has {int(values.isna().sum())} missing values (first in row {row + 1}), "
+            "and the schema allows none; fill them, or set missing = true"
+        )
+    if column.is_category:
+        return _conform_category(column, values)
+    if column.kind == "datetime":
+        return _conform_datetime(column, values)
+    if column.is_number:
+        return _conform_number(column, values)
+    return values
+
+
+def _conform_number(column: Column, values: pd.Series) -> pd.Series:
+    if str(values.dtype) == column.dtype and column.kind == "continuous":
+        return values
+    if types.is_numeric_dtype(values.dtype) and not types.is_bool_dtype(values.dtype):
+        numbers = values
+    else:
+        numbers = pd.to_numeric(values, errors="coerce")
+        bad = (numbers.isna() & values.notna()).to_numpy()
+        if bad.any():
+            first = int(np.argmax(bad))
+            raise InputError(
+                f"column {column.name!r} has {int(bad.sum())} values that are not numbers "
+                f"(first: {str(values.iloc[first])[:80]!r} in row {first + 1}); "
+                "declare it categorical in the schema or clean it"
+            )
+    if column.kind == "integer" and not types.is_integer_dtype(numbers.dtype):
+        plain = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+        bad = ~np.isnan(plain) & (plain != np.rint(plain))
+        if bad.any():
+            first = int(np.argmax(bad))
+            raise InputError(
+                f"column {column.name!r} has {int(bad.sum())} values that are not whole numbers "
+                f"(first: {plain[first]!r} in row {first + 1}); declare it continuous in the schema"
+            )
+    try:
+        return numbers.astype(pd.api.types.pandas_dtype(column.dtype))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(
+            f"column {column.name!r} does not fit the dtype {column.dtype} of the schema ({error})"
+        ) from error
+
+
+def _conform_datetime(column: Column, values: pd.Series) -> pd.Series:
+    if str(values.dtype) == column.dtype:
+        return values
+    stamps = pd.to_datetime(values, errors="coerce", format="ISO8601", utc="," in column.dtype)
+    bad = (stamps.isna() & values.notna()).to_numpy()
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise InputError(
+            f"column {column.name!r} has {int(bad.sum())} values that are not dates "
+            f"(first: {str(values.iloc[first])[:80]!r} in row {first + 1}); write dates as 2024-12-31"
+        )
+    return stamps.astype(column.dtype)
+
+
+def _conform_category(column: Column, values: pd.Series) -> pd.Series:
+    categories = list(column.categories or ())
+    known = values.isin(categories) | values.isna()
+    if not known.all():
+        # A CSV file says 1 where the schema says "1": the same category, read as a number.
+        by_text = {str(category): category for category in categories}
+        values = values.astype(object).map(lambda v: by_text.get(str(v), v), na_action="ignore")
+        known = values.isin(categories) | values.isna()
+    if not known.all():
+        bad = ~known.to_numpy()
+        first = int(np.argmax(bad))
+        raise InputError(
+            f"column {column.name!r} has {int(bad.sum())} values that are not among its categories "
+            f"(first: {str(values.iloc[first])[:80]!r} in row {first + 1}); add them to the schema or clean them"
+        )
+    if isinstance(values.dtype, pd.CategoricalDtype) and column.dtype == "category":
+        return values.cat.set_categories(categories, ordered=column.kind == "ordinal")
+    if str(values.dtype) == column.dtype:
+        return values
+    if column.dtype == "category":
+        return pd.Series(
+            pd.Categorical(values, categories=categories, ordered=column.kind == "ordinal"),
+            index=values.index,
+            name=values.name,
+        )
+    try:
+        return values.astype(pd.api.types.pandas_dtype(column.dtype))
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"column {column.name!r} does not fit the dtype {column.dtype} of the schema ({error})"
+        ) from error
+
+
+def _offset(column: Column) -> int:
+    """What is subtracted from whole numbers that would not fit a float64 by themselves."""
+    if column.bounds is None:
+        return 0
+    low, high = (_ticks(column, b) for b in column.bounds) if column.kind == "datetime" else column.bounds
+    low, high = int(np.floor(low)), int(np.ceil(high))
+    if max(abs(low), abs(high)) <= _WHOLE:
+        return 0
+    if high - low > _WHOLE:
+        raise InputError(
+            f"column {column.name!r} spans more whole numbers than a numeric matrix can tell apart; "
+            "declare it identifier or categorical, or round it"
+        )
+    return low
+
+
+def _ticks(column: Column, stamp: pd.Timestamp) -> int:
+    return pd.Timestamp(stamp).as_unit("ns").value // _UNITS[column.resolution or "ns"]
+
+
+def column_codes(column: Column, values: pd.Series, *, strict: bool = True) -> NDArray[np.float64]:
+    """Return a column as numbers; without ``strict`` what does not fit the schema becomes NaN, not an error."""
+    if column.names_people:
+        raise InputError(
+            f"column {column.name!r} holds {'identifiers' if column.kind == 'identifier' else 'free text'}; "
+            "drop it, or declare another kind in the schema"
+        )
+    if not strict:
+        values = _coerced(column, values)
+    gaps = values.isna().to_numpy()
+    if column.is_category:
+        codes = pd.Categorical(values, categories=list(column.categories or ())).codes.astype(np.float64)
+        codes[gaps | (codes < 0)] = np.nan
+        return codes
+    if column.kind == "datetime":
+        stamps = values.dt.tz_convert("UTC").dt.tz_localize(None) if values.dt.tz is not None else values
+        ticks = stamps.astype("datetime64[ns]").to_numpy().astype(np.int64)
+        return _shift(column, ticks // _UNITS[column.resolution or "ns"], gaps)
+    if column.kind == "integer" and types.is_integer_dtype(values.dtype):
+        return _shift(column, values.to_numpy(dtype=np.int64, na_value=0), gaps)
+    return values.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def domain_codes(column: Column) -> tuple[float, float]:
+    """Return a number's bounds as codes."""
+    if column.bounds is None:
+        raise InputError(f"column {column.name!r} has no minimum and maximum; declare them in the schema")
+    if column.kind == "continuous":
+        return float(column.bounds[0]), float(column.bounds[1])
+    low, high = (_ticks(column, b) for b in column.bounds) if column.kind == "datetime" else column.bounds
+    return float(low - _offset(column)), float(high - _offset(column))
+
+
+def _coerced(column: Column, values: pd.Series) -> pd.Series:
+    """Return the values as the schema's kind, missing where they are none; each record by itself."""
+    if column.is_category:
+        by_text = {str(category): category for category in column.categories or ()}
+        return values.astype(object).map(lambda v: by_text.get(str(v)), na_action="ignore")
+    if column.kind == "datetime":
+        if not types.is_datetime64_any_dtype(values.dtype):
+            values = pd.to_datetime(values, errors="coerce", format="ISO8601", utc="," in column.dtype)
+        low, high = column.bounds or (pd.Timestamp.min, pd.Timestamp.max)
+        return values.clip(low, high)
+    if not types.is_numeric_dtype(values.dtype) or types.is_bool_dtype(values.dtype):
+        values = pd.to_numeric(values.astype(object), errors="coerce")
+    return values.clip(*column.bounds) if column.bounds is not None else values
+
+
+def _shift(column: Column, whole: NDArray[np.int64], gaps: NDArray[np.bool_]) -> NDArray[np.float64]:
+    codes = (whole - _offset(column)).astype(np.float64)
+    codes[gaps] = np.nan
+    return codes
+
+
+def column_values(column: Column, codes: NDArray[np.float64]) -> pd.Series:
+    """Return the column of its codes, with dtype, decimals and missing values restored."""
+    gaps = np.isnan(codes)
+    if column.is_category:
+        return _categories_of(column, codes, gaps)
+    if column.kind == "continuous":
+        numbers = codes if column.decimals is None else np.round(codes, column.decimals)
+        return pd.Series(np.where(gaps, np.nan, numbers)).astype(pd.api.types.pandas_dtype(column.dtype))
+    target = pd.api.types.pandas_dtype(column.dtype)
+    if types.is_float_dtype(target):
+        return pd.Series(np.rint(codes) + 0.0).astype(target)
+    whole = np.where(gaps, 0, np.rint(codes)).astype(np.int64) + _offset(column)
+    if column.kind == "datetime":
+        stamps = pd.Series((whole * _UNITS[column.resolution or "ns"]).view("datetime64[ns]"))
+        stamps[gaps] = pd.NaT
+        if isinstance(target, pd.DatetimeTZDtype):
+            stamps = stamps.dt.tz_localize("UTC").dt.tz_convert(target.tz)
+        return stamps.astype(target)
+    if gaps.any():
+        return pd.Series(whole, dtype="Int64").mask(gaps).astype(target)
+    limits = np.iinfo(target.numpy_dtype if hasattr(target, "numpy_dtype") else target)  # type: ignore[arg-type]
+    return pd.Series(np.clip(whole, limits.min, limits.max)).astype(target)
+
+
+def _categories_of(column: Column, codes: NDArray[np.float64], gaps: NDArray[np.bool_]) -> pd.Series:
+    categories = list(column.categories or ())
+    positions = np.where(gaps, -1, np.clip(np.rint(np.where(gaps, 0, codes)), 0, len(categories) - 1))
+    coded = pd.Categorical.from_codes(
+        positions.astype(np.int64), categories=categories, ordered=column.kind == "ordinal"
+    )
+    if column.dtype == "category":
+        return pd.Series(coded)
+    values: Any = pd.Series(coded).astype(object)
+    return values.astype(pd.api.types.pandas_dtype(column.dtype))
+
+
+def _width(column: Column) -> int:
+    if column.is_category:
+        return len(column.categories or ()) + column.missing
+    return 1 + column.missing
+
+
+def _spread(column: Column, codes: NDArray[np.float64]) -> NDArray[np.float64]:
+    gaps = np.isnan(codes)
+    if column.is_category:
+        width = _width(column)
+        positions = np.where(gaps, width - 1, codes).astype(np.int64)
+        return np.eye(width)[positions]
+    if not column.missing:
+        return codes[:, None]
+    # The fill only keeps a row near the others; the indicator beside it says that the value is missing.
+    fill = 0.0 if gaps.all() else float(np.nanmedian(codes))
+    return np.column_stack([np.where(gaps, fill, codes), gaps.astype(np.float64)])
+
+
+def _gather(column: Column, block: NDArray[np.float64]) -> NDArray[np.float64]:
+    if column.is_category:
+        codes = np.argmax(block, axis=1).astype(np.float64)
+        codes[codes == len(column.categories or ())] = np.nan
+        return codes
+    if not column.missing:
+        return block[:, 0]
+    return np.where(block[:, 1] > 0.5, np.nan, block[:, 0])

@@ -1,0 +1,178 @@
+"""Reading a column's kind and domain off its values."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+
+from oversafe.data.schema import RESOLUTIONS, Column
+from oversafe.errors import InputError
+
+# A column below this many values is too short to tell a code from a name.
+_FEWEST_FOR_NAMES = 20
+_MOST_DECIMALS = 12
+_ID_NAME = re.compile(
+    r"(^|[_\W])(id|ids|uuid|guid|key|nr|no|num|number|code|ssn|mrn|nhs|iban|account|passport|e?mail|phone|tel)$"
+    r"|^id([_\W]|$)|[a-z]I[Dd]$",
+    re.IGNORECASE,
+)
+_ID_VALUE = re.compile(
+    r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"  # UUID
+    r"|^[^@\s]+@[^@\s]+\.[a-z]{2,}$"  # e-mail
+    r"|^\+?[\d ()/-]{7,}$",  # telephone or card number
+    re.IGNORECASE,
+)
+
+
+def infer_column(name: str, values: pd.Series, *, is_label: bool = False, is_person: bool = False) -> Column:
+    """Return what a column seems to be; its domain is what the values show."""
+    dtype = str(values.dtype)
+    present = values.dropna()
+    missing = len(present) < len(values)
+    if is_person:
+        return Column(name, "identifier", dtype, missing=missing)
+    if is_label:
+        return _category(name, values, present, missing)
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        if _names_rows(name, present) and not values.dtype.ordered:
+            return Column(name, "identifier", dtype, missing=missing)
+        return _category(name, values, present, missing)
+    if types.is_bool_dtype(values.dtype):
+        return Column(name, "boolean", dtype, missing=missing, categories=(False, True))
+    if types.is_datetime64_any_dtype(values.dtype):
+        return _datetime(name, dtype, present, missing)
+    if types.is_complex_dtype(values.dtype) or types.is_timedelta64_dtype(values.dtype):
+        raise InputError(f"column {name!r} holds {dtype} values; convert them to plain numbers first")
+    if types.is_numeric_dtype(values.dtype):
+        return _number(name, dtype, present, missing)
+    return _text(name, values, present, missing)
+
+
+def _number(name: str, dtype: str, present: pd.Series, missing: bool) -> Column:
+    if types.is_integer_dtype(present.dtype):
+        numbers = present.to_numpy()
+        whole = True
+    else:
+        numbers = present.to_numpy(dtype=np.float64)
+        numbers = numbers[np.isfinite(numbers)]
+        whole = bool(len(numbers)) and bool(np.all(numbers == np.rint(numbers)))
+    if len(numbers) == 0:
+        return Column(name, "continuous", dtype, missing=missing)
+    low, high = numbers.min(), numbers.max()
+    if whole and low == 0 and high == 1 and len(numbers) == len(present):
+        values = (0, 1) if types.is_integer_dtype(present.dtype) else (0.0, 1.0)
+        return Column(name, "boolean", dtype, missing=missing, categories=values)
+    if whole and max(abs(int(low)), abs(int(high))) < 2**63:
+        if _numbers_rows(name, present):
+            return Column(name, "identifier", dtype, missing=missing)
+        return Column(name, "integer", dtype, missing=missing, bounds=(int(low), int(high)))
+    return Column(
+        name,
+        "continuous",
+        dtype,
+        missing=missing,
+        bounds=(float(low), float(high)),
+        decimals=count_decimals(numbers),
+    )
+
+
+def count_decimals(numbers: np.ndarray) -> int | None:
+    """Return how many decimal places the numbers are written with, or None for full precision."""
+    finite = numbers[np.isfinite(numbers)]
+    if len(finite) == 0:
+        return None
+    # Beyond 15 significant digits every float looks rounded.
+    digits = 15 - int(np.ceil(np.log10(max(np.abs(finite).max(), 1.0))))
+    sample = finite[:1000]
+    for decimals in range(min(_MOST_DECIMALS, digits) + 1):
+        if np.array_equal(np.round(sample, decimals), sample) and np.array_equal(
+            np.round(finite, decimals), finite
+        ):
+            return decimals
+    return None
+
+
+def _datetime(name: str, dtype: str, present: pd.Series, missing: bool) -> Column:
+    if len(present) == 0:
+        return Column(name, "datetime", dtype, missing=missing, resolution="D")
+    # In UTC: a local midnight that daylight saving moves is still a whole number of hours.
+    stamps = present.dt.tz_convert("UTC").dt.tz_localize(None) if present.dt.tz is not None else present
+    resolution = next(unit for unit in RESOLUTIONS if (stamps.dt.floor(unit) == stamps).all())
+    return Column(
+        name, "datetime", dtype, missing=missing, bounds=(present.min(), present.max()), resolution=resolution
+    )
+
+
+def _category(name: str, values: pd.Series, present: pd.Series, missing: bool) -> Column:
+    ordered = False
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        ordered = bool(values.dtype.ordered)
+        categories = tuple(values.dtype.categories.tolist())
+    else:
+        found = present.unique()
+        try:
+            categories = tuple(np.sort(np.asarray(found)).tolist())
+        except TypeError:
+            raise InputError(_mixed(name, present)) from None
+    if types.is_float_dtype(values.dtype) and not np.isfinite(np.asarray(categories, dtype=float)).all():
+        raise InputError(f"column {name!r} holds infinite values; replace them")
+    return Column(
+        name,
+        "ordinal" if ordered else "categorical",
+        str(values.dtype),
+        missing=missing,
+        categories=categories,
+    )
+
+
+def _text(name: str, values: pd.Series, present: pd.Series, missing: bool) -> Column:
+    kinds = {type(v) for v in present.unique()} if values.dtype == object else {str}
+    if kinds and kinds <= {bool, np.bool_}:
+        return Column(name, "boolean", "object", missing=missing, categories=(False, True))
+    if kinds and kinds != {str}:
+        raise InputError(_mixed(name, present))
+    if len(present) >= _FEWEST_FOR_NAMES:
+        if _names_rows(name, present):
+            words = present.str.count(r"\s+").mean() + 1
+            return Column(name, "text" if words >= 2.5 else "identifier", str(values.dtype), missing=missing)
+        if present.nunique() > max(50, len(present) // 2):
+            return Column(name, "text", str(values.dtype), missing=missing)
+    return _category(name, values, present, missing)
+
+
+def _mixed(name: str, present: pd.Series) -> str:
+    first = present.iloc[0]
+    other = next((v for v in present if type(v) is not type(first)), first)
+    what = (
+        f"mixes {type(first).__name__} and {type(other).__name__} values (first: {first!r} and {other!r})"
+        if other is not first
+        else f"holds {type(first).__name__} values"
+    )
+    return f"column {name!r} {what}; convert it to one kind: numbers, text, booleans or dates"
+
+
+def _names_rows(name: str, present: pd.Series) -> bool:
+    """Whether a text column has (almost) a value of its own for every row."""
+    if len(present) < _FEWEST_FOR_NAMES:
+        return False
+    distinct = present.nunique()
+    if distinct >= 0.95 * len(present):
+        return True
+    if distinct < max(_FEWEST_FOR_NAMES, 0.5 * len(present)):
+        return False
+    sample: Any = present.astype(str).head(200)
+    return bool(_ID_NAME.search(name)) or bool(sample.str.match(_ID_VALUE).mean() > 0.9)
+
+
+def _numbers_rows(name: str, present: pd.Series) -> bool:
+    """Whether an integer column numbers the rows or carries a registration number."""
+    if len(present) < _FEWEST_FOR_NAMES or present.nunique() < len(present):
+        return False
+    if _ID_NAME.search(name):
+        return True
+    span = int(present.max()) - int(present.min())
+    return span == len(present) - 1 and bool(present.is_monotonic_increasing)

@@ -1,0 +1,393 @@
+"""What a table's columns are: kinds, domains and where the domains come from."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
+import tomli_w
+
+from oversafe.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Kind = Literal[
+    "continuous", "integer", "categorical", "ordinal", "boolean", "datetime", "identifier", "text"
+]
+Domain = Literal["public", "private estimate", "data"]
+
+NUMBER_KINDS: frozenset[str] = frozenset({"continuous", "integer", "datetime"})
+CATEGORY_KINDS: frozenset[str] = frozenset({"categorical", "ordinal", "boolean"})
+NAMING_KINDS: frozenset[str] = frozenset({"identifier", "text"})
+RESOLUTIONS = ("D", "h", "min", "s", "ms", "us", "ns")
+
+_NULLABLE = {f"{u}int{b}": f"{u.upper()}Int{b}" for u in ("", "u") for b in (8, 16, 32, 64)} | {"bool": "boolean"}
+_VERSION = 1
+_HEADER = """\
+# What the columns of a table are. Edit it, then pass it with --schema.
+#   kind:    continuous, integer, categorical, ordinal, boolean, datetime, identifier or text
+#   domain:  where minimum, maximum and categories come from: "public" (say where in `source`),
+#            "private estimate", or "data" (read from the table, so a guarantee that rests on it is nominal)
+# Columns of kind identifier or text name people: drop them from the table, or declare another kind.
+
+"""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    Parameters
+    ----------
+    name : str
+        The column's name.
+    kind : str
+        "continuous", "integer", "categorical", "ordinal", "boolean", "datetime", "identifier" or "text".
+    dtype : str
+        The pandas dtype that decoding restores.
+    missing : bool
+        Whether values may be missing.
+    bounds : tuple, optional
+        Smallest and largest value of a number or a date.
+    decimals : int, optional
+        Decimal places of a continuous column; None is full precision.
+    resolution : str, optional
+        The finest unit of a datetime column: "D", "h", "min", "s", "ms", "us" or "ns".
+    categories : tuple, optional
+        The values of a categorical, ordinal or boolean column, in order.
+    domain : str
+        Where bounds and categories come from: "public", "private estimate" or "data".
+    source : str
+        For a public domain, who published it.
+    """
+
+    name: str
+    kind: Kind
+    dtype: str
+    missing: bool = False
+    bounds: tuple[Any, Any] | None = None
+    decimals: int | None = None
+    resolution: str | None = None
+    categories: tuple[Any, ...] | None = None
+    domain: Domain = "data"
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise InputError(
+                f"column {self.name!r} has the kind {self.kind!r}; use one of {', '.join(get_args(Kind))}"
+            )
+        if self.domain not in get_args(Domain):
+            raise InputError(
+                f"column {self.name!r} has the domain {self.domain!r}; "
+                f"use one of {', '.join(map(repr, get_args(Domain)))}"
+            )
+        if self.domain == "public" and not self.source.strip():
+            raise InputError(
+                f"column {self.name!r} declares a public domain without a source; "
+                "say in `source` who published its bounds or categories"
+            )
+        if self.resolution is not None and self.resolution not in RESOLUTIONS:
+            raise InputError(
+                f"column {self.name!r} has the resolution {self.resolution!r}; "
+                f"use one of {', '.join(RESOLUTIONS)}"
+            )
+        if self.kind in NUMBER_KINDS and self.categories is not None:
+            raise InputError(
+                f"column {self.name!r} is {self.kind} and lists categories; "
+                "declare it categorical, or give a minimum and a maximum"
+            )
+        if self.missing:
+            # numpy's integers and booleans cannot be missing; pandas has types beside them that can.
+            object.__setattr__(self, "dtype", _NULLABLE.get(self.dtype, self.dtype))
+        if self.bounds is not None:
+            self._check_bounds()
+        if self.categories is not None and len(set(self.categories)) != len(self.categories):
+            raise InputError(f"column {self.name!r} lists a category twice; list each once")
+
+    def _check_bounds(self) -> None:
+        if self.kind not in NUMBER_KINDS:
+            raise InputError(f"column {self.name!r} is {self.kind} and has bounds; only numbers and dates do")
+        low, high = self.bounds  # type: ignore[misc]
+        number = isinstance(low, int | float) and isinstance(high, int | float)
+        if number and not (math.isfinite(low) and math.isfinite(high)):
+            raise InputError(f"column {self.name!r} has bounds that are not finite; give two finite numbers")
+        if not number and self.kind != "datetime":
+            raise InputError(f"column {self.name!r} has bounds {low!r} and {high!r}; give two numbers")
+        if low > high:
+            raise InputError(f"column {self.name!r} has a minimum of {low} above its maximum of {high}; swap them")
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the column is a number or a date."""
+        return self.kind in NUMBER_KINDS
+
+    @property
+    def is_category(self) -> bool:
+        """Whether the column takes one of a set of values."""
+        return self.kind in CATEGORY_KINDS
+
+    @property
+    def names_people(self) -> bool:
+        """Whether the column holds identifiers or free text, which no release should carry."""
+        return self.kind in NAMING_KINDS
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table, its label and the column that names the person.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+        In the table's order.
+    label : str, optional
+        The column that holds the class.
+    person : str, optional
+        The column that says which rows belong to one person.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from oversafe.data import Schema
+    >>> table = pd.DataFrame({"age": [34, 58, 41], "smoker": [True, False, True]})
+    >>> schema = Schema.infer(table)
+    >>> [(column.name, column.kind) for column in schema]
+    [('age', 'integer'), ('smoker', 'boolean')]
+    >>> schema.decode(schema.encode(table)).equals(table)
+    True
+    """
+
+    columns: tuple[Column, ...]
+    label: str | None = None
+    person: str | None = None
+    _index: dict[str, int] = field(init=False, repr=False, compare=False, hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(self.columns))
+        index = {column.name: i for i, column in enumerate(self.columns)}
+        if len(index) != len(self.columns):
+            repeated = next(n for i, n in enumerate(self.names) if n in self.names[:i])
+            raise InputError(f"two columns are called {repeated!r}; give each column a name of its own")
+        object.__setattr__(self, "_index", index)
+        for role in ("label", "person"):
+            name = getattr(self, role)
+            if name is not None and name not in index:
+                raise InputError(f"the {role} column {name!r} is not among the columns {_listed(self.names)}")
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._index
+
+    def __getitem__(self, name: str) -> Column:
+        try:
+            return self.columns[self._index[name]]
+        except KeyError:
+            raise InputError(f"the schema has no column {name!r}; it has {_listed(self.names)}") from None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def features(self) -> Schema:
+        """The schema without the label and the person column."""
+        return self.drop(name for name in (self.label, self.person) if name is not None)
+
+    @property
+    def naming_columns(self) -> tuple[str, ...]:
+        """Identifiers and free text, without the declared person column."""
+        return tuple(c.name for c in self.columns if c.names_people and c.name != self.person)
+
+    @classmethod
+    def infer(cls, table: pd.DataFrame, *, label: str | None = None, person: str | None = None) -> Schema:
+        """Read a schema off a table; every domain in it is marked as coming from the data."""
+        from oversafe.data.infer import infer_column
+
+        check_table(table)
+        for role, name in (("label", label), ("person", person)):
+            if name is not None and name not in set(map(str, table.columns)):
+                raise InputError(
+                    f"the table has no column {name!r} to be its {role}; "
+                    f"its columns are {_listed([str(c) for c in table.columns])}"
+                )
+        columns = [
+            infer_column(str(name), table.iloc[:, i], is_label=str(name) == label, is_person=str(name) == person)
+            for i, name in enumerate(table.columns)
+        ]
+        return cls(tuple(columns), label=label, person=person)
+
+    def declare(self, name: str, **changes: Any) -> Schema:
+        """Return the schema with some facts of one column replaced, for example its public bounds."""
+        known = {f.name for f in fields(Column)} - {"name"}
+        if unknown := set(changes) - known:
+            raise InputError(f"{sorted(unknown)[0]!r} is not a fact of a column; use {_listed(sorted(known))}")
+        column = replace(self[name], **changes)
+        return replace(self, columns=tuple(column if c.name == name else c for c in self.columns))
+
+    def drop(self, names: Iterable[str]) -> Schema:
+        """Return the schema without the named columns."""
+        gone = set(names)
+        for name in gone:
+            self[name]
+        return Schema(
+            tuple(c for c in self.columns if c.name not in gone),
+            label=None if self.label in gone else self.label,
+            person=None if self.person in gone else self.person,
+        )
+
+    def conform(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return the table with the schema's columns, order and dtypes, or say where it does not fit."""
+        from oversafe.data.encode import conform
+
+        return conform(self, table)
+
+    def encode(self, table: pd.DataFrame, *, one_hot: bool = False) -> NDArray[np.float64]:
+        """Return the table as a numeric matrix.
+
+        Numbers stay as they are, dates count units of their resolution, categories become their
+        position; missing values become NaN. With ``one_hot`` each category has a column of its own and
+        each number that may be missing is filled and followed by an indicator, so that no NaN is left.
+        """
+        from oversafe.data.encode import encode
+
+        return encode(self, table, one_hot=one_hot)
+
+    def decode(self, matrix: Any, *, one_hot: bool = False) -> pd.DataFrame:
+        """Return the table of a numeric matrix; integers, decimals, categories and dtypes are restored."""
+        from oversafe.data.encode import decode
+
+        return decode(self, np.asarray(matrix, dtype=np.float64), one_hot=one_hot)
+
+    def to_toml(self, path: str | Path | None = None) -> str:
+        """Return the schema as TOML, and write it when a path is given."""
+        document: dict[str, Any] = {"version": _VERSION}
+        for role in ("label", "person"):
+            if (name := getattr(self, role)) is not None:
+                document[role] = name
+        document["column"] = [_to_plain(column) for column in self.columns]
+        text = _HEADER + tomli_w.dumps(document, multiline_strings=False)
+        if path is not None:
+            from oversafe.data.files import write_text
+
+            write_text(text, path)
+        return text
+
+    @classmethod
+    def from_toml(cls, source: str | Path) -> Schema:
+        """Read a schema from a TOML file, or from its text."""
+        if isinstance(source, Path) or "\n" not in source:
+            path = Path(source)
+            try:
+                text = path.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise InputError(
+                    f"the schema file {str(path)!r} cannot be read ({_reason(error)}); "
+                    "make one with: oversafe schema init TABLE"
+                ) from error
+            where = f"the schema file {str(path)!r}"
+        else:
+            text, where = source, "the schema"
+        try:
+            document = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"{where} is not valid TOML: {error}") from error
+        if document.get("version") != _VERSION:
+            raise InputError(f"{where} has version {document.get('version')!r}; this oversafe reads {_VERSION}")
+        entries = document.get("column")
+        if not isinstance(entries, list) or not entries:
+            raise InputError(f"{where} has no [[column]] entries; it needs one per column")
+        return cls(
+            tuple(_from_plain(entry, where) for entry in entries),
+            label=document.get("label"),
+            person=document.get("person"),
+        )
+
+
+def check_table(table: pd.DataFrame) -> None:
+    """Refuse what is no table: nothing in it, or two columns of one name."""
+    if not isinstance(table, pd.DataFrame):
+        raise InputError(f"a table is expected as a pandas DataFrame, and a {type(table).__name__} was given")
+    if table.shape[1] == 0:
+        raise InputError("the table has no columns; give one with at least one column")
+    if len(table) == 0:
+        raise InputError("the table has no rows; give one with at least one row")
+    names = [str(name) for name in table.columns]
+    if len(set(names)) < len(names):
+        repeated = next(n for i, n in enumerate(names) if n in names[:i])
+        raise InputError(f"two columns are called {repeated!r}; give each column a name of its own")
+
+
+def _listed(names: Sequence[str], most: int = 8) -> str:
+    shown = ", ".join(repr(n if len(n) <= 60 else n[:57] + "...") for n in names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
+
+
+def _to_plain(column: Column) -> dict[str, Any]:
+    plain: dict[str, Any] = {"name": column.name, "kind": column.kind, "dtype": column.dtype}
+    if column.missing:
+        plain["missing"] = True
+    for fact in ("decimals", "resolution"):
+        if (value := getattr(column, fact)) is not None:
+            plain[fact] = value
+    if column.bounds is not None:
+        low, high = column.bounds
+        if column.kind == "datetime":
+            low, high = low.isoformat(), high.isoformat()
+        plain["minimum"], plain["maximum"] = low, high
+    if column.categories is not None:
+        plain["categories"] = [
+            v.isoformat() if isinstance(v, pd.Timestamp) else v for v in column.categories
+        ]
+    plain["domain"] = column.domain
+    if column.source:
+        plain["source"] = column.source
+    return plain
+
+
+def _from_plain(entry: Any, where: str) -> Column:
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+        raise InputError(f"{where} has a [[column]] without a name; give each one")
+    facts = dict(entry)
+    name = facts["name"]
+    bounds = facts.pop("minimum", None), facts.pop("maximum", None)
+    if (bounds[0] is None) != (bounds[1] is None):
+        raise InputError(f"{where} gives column {name!r} only one of minimum and maximum; give both or none")
+    if bounds[0] is not None:
+        if facts.get("kind") == "datetime":
+            try:
+                bounds = pd.Timestamp(bounds[0]), pd.Timestamp(bounds[1])
+            except (ValueError, TypeError) as error:
+                raise InputError(
+                    f"{where} gives column {name!r} bounds that are not dates; write them as 2024-12-31"
+                ) from error
+        facts["bounds"] = bounds
+    if "categories" in facts:
+        if not isinstance(facts["categories"], list):
+            raise InputError(f"{where} gives column {name!r} categories that are not a list; write [\"a\", \"b\"]")
+        facts["categories"] = tuple(facts["categories"])
+    for required in ("kind", "dtype"):
+        if required not in facts:
+            raise InputError(f"{where} gives column {name!r} no {required}; add it")
+    if unknown := set(facts) - {f.name for f in fields(Column)}:
+        raise InputError(f"{where} gives column {name!r} an unknown fact {sorted(unknown)[0]!r}; remove it")
+    return Column(**facts)

@@ -1,0 +1,320 @@
+"""A privacy claim as an object that travels with the release."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from oversafe.errors import InputError
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
+Status = Literal["proven", "nominal", "none"]
+Relation = Literal["replace-one", "add-remove"]
+Unit = Literal["record", "person"]
+
+SEEDED = (
+    "a fixed random_state was used, so the noise can be repeated by anyone who knows it; "
+    "such a release is for experiments and must not leave the building"
+)
+_WEAKEST: tuple[Status, ...] = ("none", "nominal", "proven")
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What a release or a model promises about the people in its data.
+
+    Parameters
+    ----------
+    status : {"proven", "nominal", "none"}
+        "proven" when every look at the data is accounted for; "nominal" when figures exist that do not
+        bound the whole, with the reason in ``caveats``; "none" when nothing is promised.
+    epsilon, delta : float, optional
+        The differential-privacy parameters.
+    relation : {"replace-one", "add-remove"}
+        Which tables count as neighbours; under "replace-one" the number of rows is public.
+    unit : {"record", "person"}
+        Who is protected.
+    rows_per_unit : int
+        How many rows one unit has at most.
+    basis : str
+        Which theorem the figures rest on.
+    event : dp_accounting.DpEvent, optional
+        The mechanism for the accountant, so that several releases compose tightly. Its noise is stated
+        relative to the sensitivity under ``relation``.
+    caveats : tuple of str
+        What limits the claim, in sentences.
+
+    Examples
+    --------
+    >>> from oversafe.privacy import Guarantee
+    >>> print(Guarantee.none("SMOTE publishes points on lines between real records."))
+    No privacy guarantee: SMOTE publishes points on lines between real records.
+    """
+
+    status: Status
+    epsilon: float | None = None
+    delta: float | None = None
+    relation: Relation = "replace-one"
+    unit: Unit = "record"
+    rows_per_unit: int = 1
+    basis: str = ""
+    event: DpEvent | None = None
+    caveats: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "caveats", tuple(self.caveats))
+        for name, allowed in (("status", Status), ("relation", Relation), ("unit", Unit)):
+            if getattr(self, name) not in get_args(allowed):
+                raise InputError(
+                    f"a guarantee's {name} is one of {', '.join(get_args(allowed))}, "
+                    f"and {getattr(self, name)!r} was given"
+                )
+        if self.status == "none":
+            if self.epsilon is not None or self.delta is not None or self.event is not None:
+                raise InputError("a guarantee of status 'none' has no epsilon, delta or event; leave them out")
+            return
+        if self.epsilon is None or self.delta is None:
+            raise InputError(f"a guarantee of status {self.status!r} needs epsilon and delta; give both")
+        check_epsilon(self.epsilon)
+        check_delta(self.delta)
+        if self.rows_per_unit < 1:
+            raise InputError(f"rows_per_unit is at least 1, and {self.rows_per_unit} was given")
+        if self.status == "proven" and (not self.basis or self.event is None):
+            raise InputError("a proven guarantee names its basis and its event; give both")
+        if self.status == "nominal" and not self.caveats:
+            raise InputError("a nominal guarantee says in `caveats` why it is not proven; add a sentence")
+
+    @classmethod
+    def none(cls, *reasons: str) -> Guarantee:
+        """Return the absence of a guarantee, with the reason."""
+        return cls("none", caveats=reasons)
+
+    @classmethod
+    def pure(cls, epsilon: float, basis: str, *, relation: Relation = "replace-one") -> Guarantee:
+        """Return a proven guarantee of pure epsilon-differential privacy."""
+        return cls("proven", epsilon, 0.0, relation=relation, basis=basis, event=pure_event(epsilon))
+
+    def weaken(self, *caveats: str) -> Guarantee:
+        """Return the guarantee as nominal, with the reasons; without reasons it stays as it is."""
+        if not caveats or self.status == "none":
+            return replace(self, caveats=self.caveats + caveats)
+        return replace(self, status="nominal", caveats=self.caveats + caveats)
+
+    @staticmethod
+    def compose(*guarantees: Guarantee, delta: float | None = None) -> Guarantee:
+        """Return the guarantee of several releases of the same data together.
+
+        Parameters
+        ----------
+        *guarantees : Guarantee
+            Of one relation and one unit.
+        delta : float, optional
+            The delta at which epsilon is stated; the sum of the deltas when not given. A larger one
+            lets the accountant find a smaller epsilon.
+        """
+        if not guarantees:
+            raise InputError("no guarantee was given to compose; give at least one")
+        status = min((g.status for g in guarantees), key=_WEAKEST.index)
+        caveats = tuple(dict.fromkeys(c for g in guarantees for c in g.caveats))
+        if status == "none":
+            return Guarantee("none", caveats=caveats)
+        for name in ("relation", "unit", "rows_per_unit"):
+            values = {getattr(g, name) for g in guarantees}
+            if len(values) > 1:
+                raise InputError(
+                    f"guarantees of different {name.replace('_', ' ')} ({', '.join(map(str, sorted(values)))}) "
+                    "do not compose; state them alike first"
+                )
+        if len(guarantees) == 1 and delta is None:
+            return guarantees[0]
+        total_epsilon = math.fsum(g.epsilon or 0.0 for g in guarantees)
+        total_delta = math.fsum(g.delta or 0.0 for g in guarantees)
+        if delta is None:
+            delta = total_delta
+        check_delta(delta)
+        events = [g.event for g in guarantees]
+        epsilon = total_epsilon if delta >= total_delta else math.inf
+        event = None
+        if all(e is not None for e in events):
+            from dp_accounting import ComposedDpEvent
+
+            event = ComposedDpEvent(events)
+            epsilon = min(epsilon, composed_epsilon(event, delta))
+        if not math.isfinite(epsilon):
+            raise InputError(
+                f"these guarantees cannot be stated at delta = {delta:g}; give delta of at least {total_delta:g}"
+            )
+        return Guarantee(
+            status,
+            epsilon,
+            delta,
+            relation=guarantees[0].relation,
+            unit=guarantees[0].unit,
+            rows_per_unit=guarantees[0].rows_per_unit,
+            basis="composition of: " + "; ".join(dict.fromkeys(g.basis for g in guarantees if g.basis)),
+            event=event,
+            caveats=caveats,
+        )
+
+    def __str__(self) -> str:
+        because = " ".join(_sentence(c) for c in self.caveats)
+        if self.status == "none":
+            return f"No privacy guarantee: {because}" if because else "No privacy guarantee."
+        who = "record" if self.unit == "record" else f"person (at most {self.rows_per_unit} rows each)"
+        figures = f"epsilon = {self.epsilon:g}" + (f", delta = {self.delta:g}" if self.delta else "")
+        text = f"{figures} differential privacy for every {who}, {self.relation} neighbours"
+        if self.status == "proven":
+            return f"Proven: {text}." + (f" {because}" if because else "")
+        return f"Nominal, not proven: {text}; {because}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the guarantee as plain values for JSON."""
+        return {
+            "status": self.status,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "relation": self.relation,
+            "unit": self.unit,
+            "rows_per_unit": self.rows_per_unit,
+            "basis": self.basis,
+            "event": None if self.event is None else _event_to_dict(self.event),
+            "caveats": list(self.caveats),
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Guarantee:
+        """Return the guarantee that :meth:`to_dict` wrote down."""
+        if not isinstance(plain, Mapping):
+            raise InputError(f"a guarantee is read from a JSON object, and {type(plain).__name__} was given")
+        try:
+            facts = dict(plain)
+            event = facts.pop("event", None)
+            caveats = tuple(str(c) for c in facts.pop("caveats", ()))
+            return cls(**facts, caveats=caveats, event=None if event is None else _event_from_dict(event))
+        except (TypeError, KeyError, AttributeError) as error:
+            raise InputError(f"this is not a guarantee as oversafe writes it ({error})") from error
+
+    def to_json(self) -> str:
+        """Return the guarantee as JSON."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    @classmethod
+    def from_json(cls, text: str) -> Guarantee:
+        """Return the guarantee that :meth:`to_json` wrote down."""
+        try:
+            return cls.from_dict(json.loads(text))
+        except json.JSONDecodeError as error:
+            raise InputError(f"the guarantee is not valid JSON: {error}") from error
+
+
+def check_epsilon(epsilon: float) -> None:
+    """Refuse an epsilon that means nothing."""
+    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0 < epsilon < math.inf:
+        raise InputError(f"epsilon = {epsilon!r} was given; it is a finite number above 0, such as 1.0")
+
+
+def check_delta(delta: float) -> None:
+    """Refuse a delta that means nothing."""
+    if isinstance(delta, bool) or not isinstance(delta, int | float) or not 0 <= delta < 1:
+        raise InputError(f"delta = {delta!r} was given; it is a number from 0 to below 1, such as 1e-9")
+
+
+def pure_event(epsilon: float) -> DpEvent:
+    """Return the event of any epsilon-DP mechanism.
+
+    Discrete Laplace noise of sensitivity 1 has a privacy loss of exactly plus or minus epsilon, as binary
+    randomized response has, which dominates every epsilon-DP mechanism (Kairouz, Oh and Viswanath 2015,
+    Theorem 3.1). So composing it is tight and never too hopeful.
+    """
+    from dp_accounting import dp_event
+
+    return dp_event.DiscreteLaplaceDpEvent(noise_parameter=float(epsilon), sensitivity=1)
+
+
+def composed_epsilon(event: DpEvent, delta: float) -> float:
+    """Return the smallest epsilon that the accountants can show for an event at a delta."""
+    from dp_accounting import UnsupportedEventError, rdp
+    from dp_accounting.pld import PLDAccountant
+
+    best = math.inf
+    # Both accountants take a noise multiplier as relative to sensitivity 1, which is how a guarantee states its
+    # event under its own relation, whichever that is.
+    for accountant, leaves in (
+        (PLDAccountant(), _leaves(event)),
+        (rdp.RdpAccountant(), (_as_zcdp(leaf, count) for leaf, count in _leaves(event))),
+    ):
+        try:
+            for leaf, count in leaves:
+                accountant.compose(leaf, count)
+        except UnsupportedEventError:
+            continue
+        best = min(best, float(accountant.get_epsilon(delta)))
+    return best
+
+
+def _leaves(event: DpEvent, count: int = 1) -> Iterator[tuple[DpEvent, int]]:
+    from dp_accounting import dp_event
+
+    if isinstance(event, dp_event.ComposedDpEvent):
+        for part in event.events:
+            yield from _leaves(part, count)
+    elif isinstance(event, dp_event.SelfComposedDpEvent):
+        yield from _leaves(event.event, count * event.count)
+    else:
+        yield event, count
+
+
+def _as_zcdp(event: DpEvent, count: int) -> tuple[DpEvent, int]:
+    from dp_accounting import dp_event
+
+    # The Renyi accountant does not know discrete Laplace; epsilon-DP implies epsilon^2/2-zCDP
+    # (Bun and Steinke 2016, Proposition 3.3).
+    if isinstance(event, dp_event.DiscreteLaplaceDpEvent):
+        return dp_event.ZCDpEvent((event.noise_parameter * event.sensitivity) ** 2 / 2), count
+    return event, count
+
+
+def _event_to_dict(event: DpEvent) -> dict[str, Any]:
+    import attrs
+
+    plain: dict[str, Any] = {"type": type(event).__name__}
+    for attribute in attrs.fields(type(event)):
+        plain[attribute.name] = _event_value(getattr(event, attribute.name))
+    return plain
+
+
+def _event_value(value: Any) -> Any:
+    from dp_accounting import DpEvent
+
+    if isinstance(value, DpEvent):
+        return _event_to_dict(value)
+    if isinstance(value, list | tuple):
+        return [_event_value(v) for v in value]
+    return value
+
+
+def _event_from_dict(plain: Any) -> DpEvent:
+    from dp_accounting import DpEvent, dp_event
+
+    kind = getattr(dp_event, str(plain["type"]), None)
+    # Only the accounting library's own events: the file may come from anywhere.
+    if not (isinstance(kind, type) and issubclass(kind, DpEvent)):
+        raise InputError(f"{plain['type']!r} is no event of dp-accounting")
+    return kind(**{k: _plain_event_value(v) for k, v in plain.items() if k != "type"})
+
+
+def _plain_event_value(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return _event_from_dict(value)
+    if isinstance(value, list):
+        return [_plain_event_value(v) for v in value]
+    return value
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else text + "."

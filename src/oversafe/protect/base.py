@@ -1,0 +1,311 @@
+"""The two contracts of a protector: a sampler keeps real rows, a synthesizer never does."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from imblearn.utils import check_target_type
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from oversafe.data.schema import Schema, check_table
+from oversafe.errors import InputError
+from oversafe.privacy.guarantee import Guarantee
+
+
+class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
+    """What samplers and synthesizers share: tables in and out, a schema and a guarantee.
+
+    Attributes
+    ----------
+    guarantee_ : Guarantee
+        What the result promises.
+    schema_ : Schema
+        What the feature columns are.
+    """
+
+    guarantee_: Guarantee
+    schema_: Schema
+
+    def _read(self, X: Any, y: Any) -> tuple[pd.DataFrame, pd.Series, Shape]:
+        """Return the table, the labels, and how the result is to be shaped; the input is never modified."""
+        shape = Shape.of(X, y)
+        table, labels = shape.table(X), shape.labels(y)
+        if len(table) != len(labels):
+            raise InputError(f"X has {len(table)} rows and y has {len(labels)}; give as many labels as rows")
+        self.n_features_in_ = table.shape[1]
+        if isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns):
+            self.feature_names_in_ = np.asarray(X.columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return table, labels, shape
+
+    def _check_schema(self, table: pd.DataFrame, schema: Schema | None) -> Schema:
+        """Return the feature columns' schema, inferred unless it is given; naming columns are refused."""
+        schema = Schema.infer(table) if schema is None else schema.features
+        if naming := schema.naming_columns:
+            column = schema[naming[0]]
+            what = "identifiers" if column.kind == "identifier" else "free text"
+            raise InputError(
+                f"column {column.name!r} seems to hold {what}, which a release must not carry; "
+                "drop it, or declare another kind for it in a schema"
+            )
+        return schema
+
+    def __sklearn_tags__(self) -> Any:
+        from imblearn.utils._tags import InputTags, SamplerTags, Tags
+        from sklearn.utils import TargetTags
+
+        return Tags(
+            estimator_type="sampler",
+            target_tags=TargetTags(required=True),
+            transformer_tags=None,
+            regressor_tags=None,
+            classifier_tags=None,
+            sampler_tags=SamplerTags(),
+            input_tags=InputTags(
+                two_d_array=True, dataframe=True, categorical=True, string=True, allow_nan=True
+            ),
+        )
+
+
+class Sampler(Protector):
+    """imbalanced-learn's contract: ``fit_resample`` returns a table that keeps real rows.
+
+    A subclass writes ``_resample``.
+    """
+
+    def fit(self, X: Any, y: Any) -> Sampler:
+        """Check the table and the parameters; use ``fit_resample`` to resample."""
+        self.fit_resample(X, y)
+        return self
+
+    def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Return the resampled table and its labels.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n_rows, n_features)
+            Columns of any kind, with missing values or not.
+        y : Series or array of shape (n_rows,)
+            The class of each row; numbers or text.
+
+        Returns
+        -------
+        X_resampled, y_resampled
+            In the form they were given.
+        """
+        table, labels, shape = self._read(X, y)
+        check_labels(labels)
+        table, labels = self._resample(table, labels)
+        return shape.restore(table, labels)
+
+    @abstractmethod
+    def _resample(self, table: pd.DataFrame, labels: pd.Series) -> tuple[pd.DataFrame, pd.Series]:
+        """Return the resampled table; sets ``guarantee_`` and ``schema_``."""
+
+
+class Synthesizer(Protector):
+    """A model of the table from which fully synthetic rows are drawn, class by class.
+
+    A subclass writes ``_fit``, which sets ``guarantee_``, ``schema_``, ``classes_`` and ``class_counts_``
+    (paid for, if the method is private), and ``_draw``. Its constructor has ``sampling_strategy`` and
+    ``random_state``.
+    """
+
+    classes_: NDArray[Any]
+    class_counts_: NDArray[np.int64]
+    sampling_strategy: str | Mapping[Any, int] | None
+    random_state: int | None
+
+    def fit(self, X: Any, y: Any) -> Synthesizer:
+        """Learn the table.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n_rows, n_features)
+            Columns of any kind, with missing values or not.
+        y : Series or array of shape (n_rows,)
+            The class of each row; numbers or text.
+        """
+        table, labels, self._shape = self._read(X, y)
+        self._check_strategy()
+        self._fit(table, labels)
+        counts = self._counts(None, None, np.random.default_rng(self.random_state))
+        self.sampling_strategy_ = dict(zip(self.classes_.tolist(), counts.tolist(), strict=True))
+        return self
+
+    def sample(self, n: int | None = None, *, class_counts: Mapping[Any, int] | None = None) -> tuple[Any, Any]:
+        """Return a synthetic table and its labels.
+
+        Parameters
+        ----------
+        n : int, optional
+            How many rows; as many as the fitted table has when not given.
+        class_counts : mapping of label to int, optional
+            How many rows of each class instead; classes left out are not drawn.
+        """
+        check_is_fitted(self, "guarantee_")
+        if n is not None and class_counts is not None:
+            raise InputError("both n and class_counts were given; give one of them")
+        rng = np.random.default_rng(self.random_state)
+        counts = self._counts(n, class_counts, rng)
+        order = rng.permutation(np.repeat(np.arange(len(self.classes_)), counts))
+        table = self._draw(order, rng)
+        labels = pd.Series(self.classes_[order])
+        return self._shape.restore(table, labels)
+
+    def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Learn the table and return a synthetic one in its place, for use in a pipeline."""
+        return self.fit(X, y).sample()
+
+    def _counts(
+        self, n: int | None, class_counts: Mapping[Any, int] | None, rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        if class_counts is None and isinstance(self.sampling_strategy, Mapping) and n is None:
+            class_counts = self.sampling_strategy
+        if class_counts is not None:
+            known = {label: i for i, label in enumerate(self.classes_.tolist())}
+            counts = np.zeros(len(self.classes_), dtype=np.int64)
+            for label, count in class_counts.items():
+                if label not in known:
+                    raise InputError(f"class {label!r} was asked for; the classes are {list(known)}")
+                if count < 0:
+                    raise InputError(f"{count} rows of class {label!r} were asked for; give 0 or more")
+                counts[known[label]] = count
+            return counts
+        total = int(self.class_counts_.sum()) if n is None else n
+        if total < 0:
+            raise InputError(f"{n} rows were asked for; give 0 or more")
+        if self.sampling_strategy == "auto":
+            if n is None:
+                return np.full(len(self.classes_), self.class_counts_.max(), dtype=np.int64)
+            return np.asarray(np.diff(np.linspace(0, total, len(self.classes_) + 1).round()), dtype=np.int64)
+        if n is None:
+            return self.class_counts_
+        return rng.multinomial(total, self.class_counts_ / max(self.class_counts_.sum(), 1))
+
+    def _check_strategy(self) -> None:
+        strategy = self.sampling_strategy
+        if strategy is not None and strategy != "auto" and not isinstance(strategy, Mapping):
+            raise InputError(
+                f"sampling_strategy = {strategy!r} was given; use None (keep the class shares), "
+                "'auto' (balance them) or a dict of label to count"
+            )
+
+    @abstractmethod
+    def _fit(self, table: pd.DataFrame, labels: pd.Series) -> None:
+        """Learn the table."""
+
+    @abstractmethod
+    def _draw(self, classes: NDArray[np.int64], rng: np.random.Generator) -> pd.DataFrame:
+        """Return one synthetic row for each given class (a position in ``classes_``)."""
+
+
+class Shape:
+    """How X and y were given: the types, names and dtypes, and nothing of the values."""
+
+    def __init__(self, kind: str, columns: Any, dtype: Any, label_kind: str, label_name: Any, label_dtype: Any):
+        self.kind = kind
+        self.columns = columns
+        self.dtype = dtype
+        self.label_kind = label_kind
+        self.label_name = label_name
+        self.label_dtype = label_dtype
+
+    @classmethod
+    def of(cls, X: Any, y: Any) -> Shape:
+        """Return the shape of what was given."""
+        if isinstance(X, pd.DataFrame):
+            kind, columns = "frame", X.columns
+            dtype: Any = {str(k): v for k, v in X.dtypes.items() if isinstance(v, pd.SparseDtype)}
+        elif hasattr(X, "tocsr"):
+            raise InputError("a sparse matrix was given; convert it with .toarray() first")
+        else:
+            array = np.asarray(X)
+            if array.ndim != 2:
+                raise InputError(
+                    f"X has {array.ndim} dimension{'s' * (array.ndim != 1)}; a table with rows and columns "
+                    "is expected. Reshape your data"
+                )
+            kind = "list" if isinstance(X, list) else "array"
+            columns, dtype = [f"x{i}" for i in range(array.shape[1])], array.dtype
+        if isinstance(y, pd.Series):
+            return cls(kind, columns, dtype, "series", y.name, y.dtype)
+        if isinstance(y, pd.DataFrame):
+            return cls(kind, columns, dtype, "frame", y.columns, y.dtypes)
+        label_kind = "list" if isinstance(y, list) else "array"
+        y = np.asarray(y)
+        if y.ndim == 2 and y.shape[1] > 1:
+            label_kind = "indicator"
+        return cls(kind, columns, dtype, label_kind, None, y.dtype)
+
+    def table(self, X: Any) -> pd.DataFrame:
+        """Return X as a DataFrame whose columns are named by text."""
+        if self.kind == "frame":
+            table = X.copy(deep=False)
+            table.columns = [str(name) for name in X.columns]
+            check_table(table)
+            for name, dtype in table.dtypes.items():
+                if isinstance(dtype, pd.SparseDtype):
+                    table[name] = table[name].sparse.to_dense()
+        else:
+            table = pd.DataFrame(np.asarray(X), columns=self.columns)
+            if table.dtypes.eq(object).any():
+                table = table.infer_objects()
+        check_table(table)
+        return table.reset_index(drop=True)
+
+    def labels(self, y: Any) -> pd.Series:
+        """Return y as a Series."""
+        if self.label_kind == "series":
+            return y.reset_index(drop=True)
+        if self.label_kind == "frame" and y.shape[1] == 1:
+            return y.iloc[:, 0].reset_index(drop=True)
+        if self.label_kind == "indicator" or self.label_kind == "frame":
+            check_classification_targets(y)
+            return pd.Series(check_target_type(np.asarray(y), indicate_one_vs_all=True)[0])
+        return pd.Series(np.asarray(y).ravel())
+
+    def restore(self, table: pd.DataFrame, labels: pd.Series) -> tuple[Any, Any]:
+        """Return the result in the form in which X and y were given."""
+        if self.kind == "frame":
+            X: Any = table.astype(self.dtype).set_axis(self.columns, axis=1)
+        else:
+            X = table.to_numpy(dtype=self.dtype)
+            X = X.tolist() if self.kind == "list" else X
+        return X, self._restore_labels(labels.reset_index(drop=True))
+
+    def _restore_labels(self, labels: pd.Series) -> Any:
+        if self.label_kind == "series":
+            return labels.astype(self.label_dtype).rename(self.label_name)
+        if self.label_kind == "frame" and len(self.label_name) == 1:
+            return labels.to_frame().set_axis(self.label_name, axis=1).astype(self.label_dtype)
+        if self.label_kind in ("indicator", "frame"):
+            from sklearn.preprocessing import label_binarize
+
+            width = len(self.label_name) if self.label_kind == "frame" else int(labels.max()) + 1
+            hot = label_binarize(labels, classes=np.arange(width))
+            return pd.DataFrame(hot, columns=self.label_name) if self.label_kind == "frame" else hot
+        y = labels.to_numpy(dtype=self.label_dtype)
+        return y.tolist() if self.label_kind == "list" else y
+
+
+def check_labels(labels: pd.Series) -> None:
+    """Refuse labels that are missing, continuous or all alike."""
+    if labels.isna().any():
+        row = int(np.argmax(labels.isna().to_numpy()))
+        raise InputError(
+            f"{int(labels.isna().sum())} rows have no label (first: row {row + 1}); drop or label them"
+        )
+    check_classification_targets(labels)
+    if labels.nunique() < 2:
+        raise InputError(
+            f"the labels need to have more than 1 class; got 1 class ({labels.iloc[0]!r}) instead"
+        )

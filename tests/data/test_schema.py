@@ -1,0 +1,255 @@
+"""Schemas are inferred, written down, and turn tables into matrices and back."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oversafe.data import Column, Schema
+from oversafe.errors import InputError
+
+
+def kinds(table: pd.DataFrame, **roles: str) -> dict[str, str]:
+    return {column.name: column.kind for column in Schema.infer(table, **roles)}
+
+
+def test_kinds_are_found():
+    n = 30
+    table = pd.DataFrame(
+        {
+            "height": np.linspace(1.5, 1.9, n),
+            "children": np.arange(n) % 4,
+            "whole_floats": np.arange(n) * 2.0 % 7,
+            "one_hot": np.arange(n) % 2 * 1.0,
+            "ward": ["north", "south", "east"] * 10,
+            "size": pd.Categorical(["S", "L", "M"] * 10, categories=["S", "M", "L"], ordered=True),
+            "alive": [True, False, True] * 10,
+            "seen": pd.date_range("2024-01-01", periods=n),
+            "patient_id": [f"P-{i:04d}" for i in range(n)],
+            "row": np.arange(1, n + 1),
+            "mail": [f"person{i % 20}@example.org" for i in range(n)],
+            "note": [f"the patient came in on day {i} and left again" for i in range(n)],
+        }
+    )
+    assert kinds(table) == {
+        "height": "continuous",
+        "children": "integer",
+        "whole_floats": "integer",
+        "one_hot": "boolean",
+        "ward": "categorical",
+        "size": "ordinal",
+        "alive": "boolean",
+        "seen": "datetime",
+        "patient_id": "identifier",
+        "row": "identifier",
+        "mail": "identifier",
+        "note": "text",
+    }
+    assert Schema.infer(table).naming_columns == ("patient_id", "row", "mail", "note")
+
+
+def test_what_only_looks_like_an_identifier_is_none():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "income": rng.permutation(np.arange(100) * 37 + 1000),  # all different, but neither named nor counting
+            "weight": rng.normal(size=100),
+            "zip": pd.Categorical(rng.integers(10000, 10040, 100).astype(str)),
+        }
+    )
+    assert kinds(table) == {"income": "integer", "weight": "continuous", "zip": "categorical"}
+
+
+def test_label_and_person():
+    table = pd.DataFrame({"who": [1, 1, 2], "x": [0.5, 1.5, 2.5], "y": [0, 1, 0]})
+    schema = Schema.infer(table, label="y", person="who")
+    assert schema["y"].categories == (0, 1) and schema["y"].kind == "categorical"
+    assert schema["who"].kind == "identifier" and schema.naming_columns == ()
+    assert schema.features.names == ("x",)
+
+
+def test_domains_are_read_from_the_data_and_marked_so():
+    schema = Schema.infer(pd.DataFrame({"x": [1.25, 3.5, None], "c": ["b", "a", "b"]}))
+    assert schema["x"].bounds == (1.25, 3.5) and schema["x"].decimals == 2 and schema["x"].missing
+    assert schema["c"].categories == ("a", "b")
+    assert {column.domain for column in schema} == {"data"}
+
+
+@pytest.mark.parametrize(
+    ("stamps", "resolution"),
+    [
+        (["2024-01-01", "2024-03-01"], "D"),
+        (["2024-01-01 10:00", "2024-03-01 11:00"], "h"),
+        (["2024-01-01 10:00:00.123", "2024-03-01"], "ms"),
+        (["2024-01-01 10:00:00.123456789", "2024-03-01"], "ns"),
+    ],
+)
+def test_resolution_of_dates(stamps, resolution):
+    table = pd.DataFrame({"t": pd.to_datetime(stamps, format="ISO8601").as_unit("ns")})
+    schema = Schema.infer(table)
+    assert schema["t"].resolution == resolution
+    pd.testing.assert_frame_equal(schema.decode(schema.encode(table)), table)
+
+
+def everything() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "f64": [0.1, -0.0, np.nan, 1e300],
+            "f32": np.array([0.5, 1.25, np.nan, 3], dtype=np.float32),
+            "two": [0.07, 1.13, 2.29, np.nan],
+            "i8": np.array([-128, 127, 0, 5], dtype=np.int8),
+            "big": np.array([2**62, 2**62 + 1, 2**62 + 2, 2**62 + 7]),
+            "Int": pd.array([1, None, 3, 9], dtype="Int64"),
+            "Float": pd.array([1.5, None, 3.25, 9], dtype="Float64"),
+            "bool": [True, False, True, True],
+            "boolean": pd.array([True, None, False, True], dtype="boolean"),
+            "text": ["ä", "b", None, "ä"],
+            "cat": pd.Categorical(["x", None, "y", "x"], categories=["y", "x", "unused"]),
+            "intcat": pd.Categorical([3, 1, 3, None], categories=[3, 2, 1], ordered=True),
+            "day": pd.to_datetime(["2024-02-29", None, "1900-01-01", "2262-01-01"]),
+            "zone": pd.to_datetime(["2024-03-31 01:30", "2024-10-27 02:30", None, "2024-01-01 00:00"]).tz_localize(
+                "Europe/Berlin", ambiguous=True
+            ),
+            "gone": [np.nan] * 4,
+        }
+    )
+
+
+@pytest.mark.parametrize("one_hot", [False, True])
+def test_round_trip_restores_everything(one_hot):
+    table = everything()
+    schema = Schema.infer(table)
+    matrix = schema.encode(table, one_hot=one_hot)
+    assert matrix.dtype == np.float64
+    if one_hot:
+        assert not np.isnan(matrix).any()
+    pd.testing.assert_frame_equal(schema.decode(matrix, one_hot=one_hot), table)
+
+
+def test_decode_restores_kinds_of_values_in_between():
+    table = pd.DataFrame({"n": [1, 4], "d": [0.25, 0.75], "c": ["a", "b"], "t": pd.to_datetime(["2024-01-01"] * 2)})
+    schema = Schema.infer(table)
+    decoded = schema.decode([[1.6, 0.12345, 0.7, 19723.4], [9.2, 0.5, 5.0, 19724.6]])
+    assert decoded["n"].tolist() == [2, 9]
+    assert decoded["d"].tolist() == [0.12, 0.5]
+    assert decoded["c"].tolist() == ["b", "b"]
+    assert decoded["t"].tolist() == [pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-03")]
+
+
+def test_toml_round_trip(tmp_path):
+    schema = Schema.infer(everything())
+    assert Schema.from_toml(schema.to_toml()) == schema
+    schema.to_toml(tmp_path / "schema.toml")
+    assert Schema.from_toml(tmp_path / "schema.toml") == schema
+
+
+def test_saving_and_loading_keeps_where_a_domain_comes_from():
+    schema = Schema.infer(pd.DataFrame({"x": [1.5, 2.5], "z": [1.5, 2.5]}))
+    schema = schema.declare("x", bounds=(0.0, 9.0), domain="public", source="code book")
+    again = Schema.from_toml(schema.to_toml())
+    assert (again["x"].domain, again["x"].source, again["z"].domain) == ("public", "code book", "data")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Column("x", "number", "float64"), "kind 'number'"),
+        (lambda: Column("x", "continuous", "float64", domain="public"), "without a source"),
+        (lambda: Column("x", "continuous", "float64", bounds=(2.0, 1.0)), "above its maximum"),
+        (lambda: Column("x", "continuous", "float64", bounds=(0.0, float("inf"))), "not finite"),
+        (lambda: Column("x", "categorical", "str", bounds=(0, 1)), "only numbers and dates"),
+        (lambda: Column("x", "categorical", "str", categories=("a", "a")), "twice"),
+        (lambda: Schema((Column("x", "integer", "int64"),) * 2), "two columns are called 'x'"),
+        (lambda: Schema((Column("x", "integer", "int64"),), label="y"), "label column 'y'"),
+        (lambda: Schema.infer(pd.DataFrame({"x": []})), "no rows"),
+        (lambda: Schema.infer(pd.DataFrame({"x": [1]}), label="y"), "no column 'y'"),
+        (lambda: Schema.infer(pd.DataFrame({"x": [1, "a"]})), "mixes int and str"),
+        (lambda: Schema.infer(pd.DataFrame([[1, 2]], columns=["a", "a"])), "two columns are called 'a'"),
+        (lambda: Schema.from_toml("version = 1\n[[column\n"), "not valid TOML"),
+        (lambda: Schema.from_toml("version = 9\nx = 1"), "version 9"),
+        (lambda: Schema.from_toml("missing.toml"), "cannot be read"),
+        (lambda: Schema.from_toml('version = 1\n[[column]]\nname = "x"'), "no kind"),
+    ],
+)
+def test_nonsense_is_refused_in_one_sentence(make, message):
+    with pytest.raises(InputError, match=message) as error:
+        make()
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (["1", "n/a"], "column 'age' has 1 values that are not numbers .first: 'n/a' in row 2."),
+        ([1.5, 2.0], "not whole numbers"),
+        ([None, 2], "1 missing values .first in row 1."),
+    ],
+)
+def test_a_table_that_does_not_fit_is_refused(values, message):
+    schema = Schema((Column("age", "integer", "int64"),))
+    with pytest.raises(InputError, match=message):
+        schema.conform(pd.DataFrame({"age": values}))
+
+
+def test_unknown_category_and_columns_are_refused():
+    schema = Schema((Column("sex", "categorical", "str", categories=("f", "m")),))
+    with pytest.raises(InputError, match="not among its categories .first: 'x' in row 2."):
+        schema.encode(pd.DataFrame({"sex": ["f", "x"]}))
+    with pytest.raises(InputError, match="no column 'sex'"):
+        schema.encode(pd.DataFrame({"gender": ["f"]}))
+    with pytest.raises(InputError, match="'age' that the schema does not declare"):
+        schema.encode(pd.DataFrame({"sex": ["f"], "age": [3]}))
+
+
+def test_categories_read_as_numbers_are_the_same_categories():
+    schema = Schema((Column("tier", "categorical", "category", categories=("1", "2", "3")),))
+    conformed = schema.conform(pd.DataFrame({"tier": [3, 1]}))
+    assert conformed["tier"].tolist() == ["3", "1"]
+
+
+def test_identifiers_are_not_encoded():
+    schema = Schema((Column("mrn", "identifier", "str"),))
+    with pytest.raises(InputError, match="'mrn' holds identifiers"):
+        schema.encode(pd.DataFrame({"mrn": ["a"]}))
+
+
+columns = st.one_of(
+    st.lists(st.floats(allow_infinity=False), min_size=6, max_size=6).map(lambda v: pd.Series(v, dtype=float)),
+    st.lists(st.integers(-(2**53), 2**53), min_size=6, max_size=6).map(lambda v: pd.Series(v, dtype="int64")),
+    st.lists(st.none() | st.integers(-(2**40), 2**40), min_size=6, max_size=6).map(
+        lambda v: pd.Series(v, dtype="Int64")
+    ),
+    st.lists(st.none() | st.text(max_size=5), min_size=6, max_size=6).map(lambda v: pd.Series(v, dtype="str")),
+    st.lists(st.none() | st.booleans(), min_size=6, max_size=6).map(lambda v: pd.Series(v, dtype="boolean")),
+    st.lists(
+        st.none() | st.datetimes(pd.Timestamp("1700-01-01"), pd.Timestamp("2200-01-01")), min_size=6, max_size=6
+    ).map(lambda v: pd.Series(pd.to_datetime(v)).astype("datetime64[us]")),
+    st.lists(st.integers(-1, 3), min_size=6, max_size=6).map(
+        lambda v: pd.Series(pd.Categorical.from_codes(v, ["d", "b", "c", "a"]))
+    ),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(columns, min_size=1, max_size=5))
+def test_any_table_survives_the_round_trip(series):
+    table = pd.DataFrame({f"c{i}": values for i, values in enumerate(series)})
+    schema = Schema.from_toml(Schema.infer(table).to_toml())
+    pd.testing.assert_frame_equal(schema.decode(schema.encode(table)), table, check_exact=True)
+    pd.testing.assert_frame_equal(
+        schema.decode(schema.encode(table, one_hot=True), one_hot=True), table, check_exact=True
+    )
+
+
+@pytest.mark.data
+def test_every_data_set_survives_the_round_trip(data_folder: Path):
+    files = sorted(data_folder.glob("*.parquet"))
+    assert len(files) >= 19
+    for file in files:
+        table = pd.read_parquet(file)
+        schema = Schema.from_toml(Schema.infer(table, label="target").to_toml())
+        assert schema.naming_columns == ()
+        pd.testing.assert_frame_equal(schema.decode(schema.encode(table)), table, check_exact=True, obj=file.name)

@@ -1,0 +1,104 @@
+"""A guarantee says what it is, keeps its rules, composes, and survives being written down."""
+
+import math
+
+import pytest
+from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent, ZCDpEvent
+
+from oversafe.errors import InputError
+from oversafe.privacy import Guarantee
+from oversafe.privacy.guarantee import composed_epsilon, pure_event
+
+
+def test_sentences():
+    assert str(Guarantee.pure(1.0, "Laplace")) == (
+        "Proven: epsilon = 1 differential privacy for every record, replace-one neighbours."
+    )
+    assert str(Guarantee.pure(0.5, "Laplace").weaken("bounds came from the data")) == (
+        "Nominal, not proven: epsilon = 0.5 differential privacy for every record, replace-one neighbours; "
+        "bounds came from the data."
+    )
+    assert str(Guarantee.none("rows are real")) == "No privacy guarantee: rows are real."
+    person = Guarantee("proven", 1.0, 1e-9, unit="person", rows_per_unit=3, basis="b", event=ZCDpEvent(0.1))
+    assert "epsilon = 1, delta = 1e-09" in str(person) and "person (at most 3 rows each)" in str(person)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        pure_event(1.0),
+        ZCDpEvent(0.5),
+        SelfComposedDpEvent(PoissonSampledDpEvent(0.01, GaussianDpEvent(1.1)), 100),
+    ],
+)
+def test_json_round_trip(event):
+    guarantee = Guarantee("proven", 1.0, 1e-9, "add-remove", basis="a theorem", event=event, caveats=("only here",))
+    assert Guarantee.from_json(guarantee.to_json()) == guarantee
+    assert Guarantee.from_json(Guarantee.none("x").to_json()) == Guarantee.none("x")
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"status": "safe"}, "status"),
+        ({"status": "proven", "epsilon": 1.0, "delta": 0.0}, "basis and its event"),
+        ({"status": "nominal", "epsilon": 1.0, "delta": 0.0}, "caveats"),
+        ({"status": "nominal", "epsilon": 0.0, "delta": 0.0, "caveats": ("x",)}, "epsilon = 0.0"),
+        ({"status": "nominal", "epsilon": math.nan, "delta": 0.0, "caveats": ("x",)}, "epsilon = nan"),
+        ({"status": "nominal", "epsilon": math.inf, "delta": 0.0, "caveats": ("x",)}, "epsilon = inf"),
+        ({"status": "nominal", "epsilon": 1.0, "delta": 1.0, "caveats": ("x",)}, "delta = 1.0"),
+        ({"status": "none", "epsilon": 1.0}, "no epsilon"),
+        ({"status": "nominal", "epsilon": 1.0, "delta": 0, "caveats": ("x",), "relation": "swap"}, "relation"),
+    ],
+)
+def test_rules(facts, message):
+    with pytest.raises(InputError, match=message):
+        Guarantee(**facts)
+
+
+def test_a_file_cannot_name_foreign_classes():
+    plain = Guarantee.pure(1.0, "Laplace").to_dict()
+    plain["event"] = {"type": "attr"}
+    with pytest.raises(InputError, match="no event of dp-accounting"):
+        Guarantee.from_dict(plain)
+    with pytest.raises(InputError):
+        Guarantee.from_json("[1]")
+    with pytest.raises(InputError):
+        Guarantee.from_json("{")
+
+
+def test_pure_guarantees_add_up_at_delta_zero():
+    total = Guarantee.compose(Guarantee.pure(0.5, "a"), Guarantee.pure(0.25, "b"))
+    assert total.status == "proven"
+    assert total.epsilon == pytest.approx(0.75) and total.delta == 0.0
+    assert total.epsilon <= 0.75
+
+
+def test_composition_is_tighter_than_the_sum_when_delta_is_allowed():
+    parts = [Guarantee.pure(0.1, "a")] * 100
+    total = Guarantee.compose(*parts, delta=1e-6)
+    assert total.epsilon < 6 < 10
+
+
+def test_repeated_events_are_all_counted():
+    # Ten mechanisms of epsilon 1 can reach a loss of 10 with probability 0.73^10 = 0.04.
+    assert composed_epsilon(SelfComposedDpEvent(pure_event(1.0), 10), 1e-6) > 9.5
+
+
+def test_composed_gaussians_match_the_known_figure():
+    # Two Gaussian mechanisms of multiplier sqrt(2) are one of multiplier 1: delta(1) = 0.1269 (Balle and Wang).
+    event = SelfComposedDpEvent(GaussianDpEvent(math.sqrt(2)), 2)
+    assert composed_epsilon(event, 0.126936737507) == pytest.approx(1.0, abs=2e-3)
+
+
+def test_composition_keeps_the_weakest_status_and_all_caveats():
+    proven = Guarantee.pure(1.0, "a")
+    assert Guarantee.compose(proven, proven.weaken("seeded")).status == "nominal"
+    assert Guarantee.compose(proven, Guarantee.none("rows are real")) == Guarantee.none("rows are real")
+
+
+def test_what_does_not_compose_is_refused():
+    with pytest.raises(InputError, match="different relation"):
+        Guarantee.compose(Guarantee.pure(1, "a"), Guarantee.pure(1, "a", relation="add-remove"))
+    with pytest.raises(InputError, match="at least one"):
+        Guarantee.compose()

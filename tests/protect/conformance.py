@@ -1,0 +1,109 @@
+"""The protectors that the shared tests are run on; a new one is added here and nowhere else."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from oversafe.data import Schema
+from oversafe.protect import (
+    ADASYN,
+    SMOTE,
+    SMOTENC,
+    SVMSMOTE,
+    BorderlineSMOTE,
+    HistogramSynthesizer,
+    KMeansSMOTE,
+    Protector,
+    RandomOverSampler,
+    RandomUnderSampler,
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A protector under test.
+
+    Parameters
+    ----------
+    make : callable
+        Returns a new one; takes its parameters.
+    single_minority_row : bool
+        Whether it gives a result when a class has a single row, instead of a clear error.
+    keeps_decimals : bool
+        Whether new values of float columns have the column's decimal places. imbalanced-learn's own samplers
+        do not, and are wrapped as they are.
+    proven : callable, optional
+        Returns one whose guarantee is proven on the table with the given schema.
+    expected_failed_checks : dict of str to str
+        imbalanced-learn's own checks that it cannot pass, and why.
+    """
+
+    make: Callable[..., Protector]
+    single_minority_row: bool = False
+    keeps_decimals: bool = False
+    proven: Callable[[Schema], Protector] | None = None
+    expected_failed_checks: dict[str, str] = field(default_factory=dict)
+
+
+CASES: dict[str, Case] = {
+    "RandomOverSampler": Case(RandomOverSampler, single_minority_row=True, keeps_decimals=True),
+    "RandomUnderSampler": Case(RandomUnderSampler, single_minority_row=True, keeps_decimals=True),
+    "SMOTE": Case(SMOTE),
+    "SMOTENC": Case(SMOTENC),
+    "BorderlineSMOTE": Case(BorderlineSMOTE, single_minority_row=True),
+    "ADASYN": Case(ADASYN),
+    "SVMSMOTE": Case(SVMSMOTE),
+    "KMeansSMOTE": Case(
+        lambda **p: KMeansSMOTE(**{"kmeans_estimator": 4, "cluster_balance_threshold": 0.01, **p}),
+        expected_failed_checks={
+            "check_samplers_string": "clusters of identical rows have no sparsity to weigh them by",
+            "check_samplers_nan": "clusters of identical rows have no sparsity to weigh them by",
+        },
+    ),
+    "HistogramSynthesizer": Case(
+        # A large budget, so that rare values outlive the noise and the tests can look for them.
+        lambda **p: HistogramSynthesizer(**{"epsilon": 1000.0, **p}),
+        single_minority_row=True,
+        keeps_decimals=True,
+        proven=lambda schema: HistogramSynthesizer(epsilon=1.0, schema=schema),
+    ),
+}
+
+
+def mixed_table(n: int = 240, *, seed: int = 0, classes: int = 2, missing: bool = True):
+    """Return a table with a column of every kind, and text labels with a rare class."""
+    rng = np.random.default_rng(seed)
+    shares = [0.8, 0.2] if classes == 2 else [0.6, 0.25, 0.15]
+    names = np.array(["healthy", "ill", "gravely ill"][:classes])
+    code = rng.permutation(np.repeat(np.arange(classes), [round(n * s) for s in shares]))
+    n = len(code)
+    X = pd.DataFrame(
+        {
+            "dose": np.round(rng.normal(5 + 2 * code, 1.0), 2),
+            "exact": rng.normal(code, 1.0),
+            "age": rng.integers(18, 90, n),
+            "visits": pd.array(rng.integers(0, 12, n), dtype="Int64"),
+            "ward": pd.Categorical(rng.choice(["north", "south", "east"], n), categories=["south", "north", "east"]),
+            "grade": pd.Categorical(
+                rng.choice(["low", "mid", "high"], n), categories=["low", "mid", "high"], ordered=True
+            ),
+            "smoker": rng.random(n) < 0.3,
+            "town": rng.choice(["Ulm", "Köln"], n),
+            "admitted": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 365, n), unit="D"),
+            "constant": 7.5,
+        }
+    )
+    if missing:
+        for column in ("dose", "visits", "ward", "town", "admitted"):
+            X.loc[rng.random(n) < 0.1, column] = None
+    return X, pd.Series(names[code], name="state")
+
+
+def public_schema(X: pd.DataFrame) -> Schema:
+    """Return a schema of the mixed table whose domains were published, not read from it."""
+    schema = Schema.infer(X)
+    for column in schema:
+        schema = schema.declare(column.name, domain="public", source="hospital code book", missing=True)
+    return schema.declare("dose", bounds=(0.0, 12.0)).declare("age", bounds=(0, 110))
