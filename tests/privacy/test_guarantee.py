@@ -32,7 +32,9 @@ def test_sentences():
     ],
 )
 def test_json_round_trip(event):
-    guarantee = Guarantee("proven", 1.0, 1e-9, "add-remove", basis="a theorem", event=event, caveats=("only here",))
+    guarantee = Guarantee(
+        "proven", 1.0, 1e-9, "add-remove", basis="a theorem", event=event, caveats=("only here",)
+    )
     assert Guarantee.from_json(guarantee.to_json()) == guarantee
     assert Guarantee.from_json(Guarantee.none("x").to_json()) == Guarantee.none("x")
 
@@ -48,7 +50,10 @@ def test_json_round_trip(event):
         ({"status": "nominal", "epsilon": math.inf, "delta": 0.0, "caveats": ("x",)}, "epsilon = inf"),
         ({"status": "nominal", "epsilon": 1.0, "delta": 1.0, "caveats": ("x",)}, "delta = 1.0"),
         ({"status": "none", "epsilon": 1.0}, "no epsilon"),
-        ({"status": "nominal", "epsilon": 1.0, "delta": 0, "caveats": ("x",), "relation": "swap"}, "relation"),
+        (
+            {"status": "nominal", "epsilon": 1.0, "delta": 0, "caveats": ("x",), "relation": "swap"},
+            "relation",
+        ),
     ],
 )
 def test_rules(facts, message):

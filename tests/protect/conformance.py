@@ -85,7 +85,9 @@ def mixed_table(n: int = 240, *, seed: int = 0, classes: int = 2, missing: bool 
             "exact": rng.normal(code, 1.0),
             "age": rng.integers(18, 90, n),
             "visits": pd.array(rng.integers(0, 12, n), dtype="Int64"),
-            "ward": pd.Categorical(rng.choice(["north", "south", "east"], n), categories=["south", "north", "east"]),
+            "ward": pd.Categorical(
+                rng.choice(["north", "south", "east"], n), categories=["south", "north", "east"]
+            ),
             "grade": pd.Categorical(
                 rng.choice(["low", "mid", "high"], n), categories=["low", "mid", "high"], ordered=True
             ),

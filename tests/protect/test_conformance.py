@@ -124,7 +124,10 @@ def test_clone_and_pickle(case):
 def test_in_a_pipeline_under_cross_validation(case):
     X, y = mixed_table(missing=False)
     columns = make_column_transformer(
-        (OneHotEncoder(handle_unknown="ignore"), make_column_selector(dtype_include=["category", "bool", "str"])),
+        (
+            OneHotEncoder(handle_unknown="ignore"),
+            make_column_selector(dtype_include=["category", "bool", "str"]),
+        ),
         ("passthrough", make_column_selector(dtype_include="number")),
     )
     pipeline = make_pipeline(case.make(random_state=0), columns, LogisticRegression(max_iter=2000))
@@ -167,7 +170,10 @@ def test_numbers_as_column_names(case):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda X, y: (X.assign(mrn=[f"P{i:05d}" for i in range(len(X))]), y), "'mrn' seems to hold identifiers"),
+        (
+            lambda X, y: (X.assign(mrn=[f"P{i:05d}" for i in range(len(X))]), y),
+            "'mrn' seems to hold identifiers",
+        ),
         (lambda X, y: (X.head(0), y.head(0)), "no rows"),
         (lambda X, y: (X, y.head(10)), "as many labels as rows"),
         (lambda X, y: (X, y.where(y.index != 4)), "no label"),

@@ -69,7 +69,8 @@ class Bins:
         gaps = np.isnan(codes)
         if self.column.is_number and self.n_values:
             edges = self.edges
-            codes = np.searchsorted(edges, np.where(gaps, edges[0], codes), side="right") - 1.0
+            places = np.searchsorted(edges, np.where(gaps, edges[0], codes), side="right") - 1
+            codes = places.astype(np.float64)
         cells = np.clip(np.where(gaps, 0, codes), 0, max(self.n_values - 1, 0)).astype(np.int64)
         # Without a cell for missing values they count as the first one: a fixed choice, not the data's.
         cells[gaps] = self.n_values if self.column.missing else 0

@@ -36,7 +36,9 @@ def conform(schema: Schema, table: pd.DataFrame) -> pd.DataFrame:
             )
     for name in position:
         if name not in schema:
-            raise InputError(f"the table has a column {name!r} that the schema does not declare; drop it or add it")
+            raise InputError(
+                f"the table has a column {name!r} that the schema does not declare; drop it or add it"
+            )
     columns = {c.name: _conform_column(c, table.iloc[:, position[c.name]]) for c in schema}
     return pd.DataFrame(columns, index=table.index, copy=False)
 
@@ -65,12 +67,6 @@ def decode(schema: Schema, matrix: NDArray[np.float64], *, one_hot: bool = False
         columns[column.name] = column_values(column, codes)
         start += width
     return pd.DataFrame(columns)
-
-
-def one_hot_groups(schema: Schema) -> list[slice]:
-    """Return which columns of a one-hot matrix belong to each column of the schema."""
-    edges = np.cumsum([0, *(_width(column) for column in schema)])
-    return [slice(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
 
 
 def _conform_column(column: Column, values: pd.Series) -> pd.Series:
@@ -262,7 +258,7 @@ def column_values(column: Column, codes: NDArray[np.float64]) -> pd.Series:
         return stamps.astype(target)
     if gaps.any():
         return pd.Series(whole, dtype="Int64").mask(gaps).astype(target)
-    limits = np.iinfo(target.numpy_dtype if hasattr(target, "numpy_dtype") else target)  # type: ignore[arg-type]
+    limits = np.iinfo(target.numpy_dtype if hasattr(target, "numpy_dtype") else target)
     return pd.Series(np.clip(whole, limits.min, limits.max)).astype(target)
 
 

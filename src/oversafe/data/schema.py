@@ -18,9 +18,7 @@ from oversafe.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Kind = Literal[
-    "continuous", "integer", "categorical", "ordinal", "boolean", "datetime", "identifier", "text"
-]
+Kind = Literal["continuous", "integer", "categorical", "ordinal", "boolean", "datetime", "identifier", "text"]
 Domain = Literal["public", "private estimate", "data"]
 
 NUMBER_KINDS: frozenset[str] = frozenset({"continuous", "integer", "datetime"})
@@ -28,7 +26,9 @@ CATEGORY_KINDS: frozenset[str] = frozenset({"categorical", "ordinal", "boolean"}
 NAMING_KINDS: frozenset[str] = frozenset({"identifier", "text"})
 RESOLUTIONS = ("D", "h", "min", "s", "ms", "us", "ns")
 
-_NULLABLE = {f"{u}int{b}": f"{u.upper()}Int{b}" for u in ("", "u") for b in (8, 16, 32, 64)} | {"bool": "boolean"}
+_NULLABLE = {f"{u}int{b}": f"{u.upper()}Int{b}" for u in ("", "u") for b in (8, 16, 32, 64)} | {
+    "bool": "boolean"
+}
 _VERSION = 1
 _HEADER = """\
 # What the columns of a table are. Edit it, then pass it with --schema.
@@ -122,7 +122,9 @@ class Column:
         if not number and self.kind != "datetime":
             raise InputError(f"column {self.name!r} has bounds {low!r} and {high!r}; give two numbers")
         if low > high:
-            raise InputError(f"column {self.name!r} has a minimum of {low} above its maximum of {high}; swap them")
+            raise InputError(
+                f"column {self.name!r} has a minimum of {low} above its maximum of {high}; swap them"
+            )
 
     @property
     def is_number(self) -> bool:
@@ -225,7 +227,9 @@ class Schema:
                     f"its columns are {_listed([str(c) for c in table.columns])}"
                 )
         columns = [
-            infer_column(str(name), table.iloc[:, i], is_label=str(name) == label, is_person=str(name) == person)
+            infer_column(
+                str(name), table.iloc[:, i], is_label=str(name) == label, is_person=str(name) == person
+            )
             for i, name in enumerate(table.columns)
         ]
         return cls(tuple(columns), label=label, person=person)
@@ -234,7 +238,9 @@ class Schema:
         """Return the schema with some facts of one column replaced, for example its public bounds."""
         known = {f.name for f in fields(Column)} - {"name"}
         if unknown := set(changes) - known:
-            raise InputError(f"{sorted(unknown)[0]!r} is not a fact of a column; use {_listed(sorted(known))}")
+            raise InputError(
+                f"{sorted(unknown)[0]!r} is not a fact of a column; use {_listed(sorted(known))}"
+            )
         column = replace(self[name], **changes)
         return replace(self, columns=tuple(column if c.name == name else c for c in self.columns))
 
@@ -306,7 +312,9 @@ class Schema:
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"{where} is not valid TOML: {error}") from error
         if document.get("version") != _VERSION:
-            raise InputError(f"{where} has version {document.get('version')!r}; this oversafe reads {_VERSION}")
+            raise InputError(
+                f"{where} has version {document.get('version')!r}; this oversafe reads {_VERSION}"
+            )
         entries = document.get("column")
         if not isinstance(entries, list) or not entries:
             raise InputError(f"{where} has no [[column]] entries; it needs one per column")
@@ -355,9 +363,7 @@ def _to_plain(column: Column) -> dict[str, Any]:
             low, high = low.isoformat(), high.isoformat()
         plain["minimum"], plain["maximum"] = low, high
     if column.categories is not None:
-        plain["categories"] = [
-            v.isoformat() if isinstance(v, pd.Timestamp) else v for v in column.categories
-        ]
+        plain["categories"] = [v.isoformat() if isinstance(v, pd.Timestamp) else v for v in column.categories]
     plain["domain"] = column.domain
     if column.source:
         plain["source"] = column.source
@@ -383,7 +389,9 @@ def _from_plain(entry: Any, where: str) -> Column:
         facts["bounds"] = bounds
     if "categories" in facts:
         if not isinstance(facts["categories"], list):
-            raise InputError(f"{where} gives column {name!r} categories that are not a list; write [\"a\", \"b\"]")
+            raise InputError(
+                f'{where} gives column {name!r} categories that are not a list; write ["a", "b"]'
+            )
         facts["categories"] = tuple(facts["categories"])
     for required in ("kind", "dtype"):
         if required not in facts:

@@ -80,7 +80,9 @@ def audit_epsilon(
     True
     """
     if trials < 20:
-        raise InputError(f"trials = {trials} was given; at least 20 are needed to choose and measure an event")
+        raise InputError(
+            f"trials = {trials} was given; at least 20 are needed to choose and measure an event"
+        )
     if not 0 < confidence < 1:
         raise InputError(f"confidence = {confidence} was given; it lies between 0 and 1, such as 0.95")
     rng = np.random.default_rng(random_state)

@@ -76,7 +76,9 @@ class Guarantee:
                 )
         if self.status == "none":
             if self.epsilon is not None or self.delta is not None or self.event is not None:
-                raise InputError("a guarantee of status 'none' has no epsilon, delta or event; leave them out")
+                raise InputError(
+                    "a guarantee of status 'none' has no epsilon, delta or event; leave them out"
+                )
             return
         if self.epsilon is None or self.delta is None:
             raise InputError(f"a guarantee of status {self.status!r} needs epsilon and delta; give both")

@@ -51,7 +51,11 @@ class Manifest:
 
     @classmethod
     def of(
-        cls, path: str | Path, guarantee: Guarantee, settings: Mapping[str, Any], ledger_entry: str | None = None
+        cls,
+        path: str | Path,
+        guarantee: Guarantee,
+        settings: Mapping[str, Any],
+        ledger_entry: str | None = None,
     ) -> Manifest:
         """Return the manifest of a file that exists."""
         from oversafe import __version__

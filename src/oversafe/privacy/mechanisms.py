@@ -37,7 +37,9 @@ def noisy_counts(
         raise InputError(f"a sensitivity of {sensitivity} was given; it is a whole number of at least 1")
     counts = np.asarray(counts, dtype=np.int64)
     if random_state is not None:
-        return counts + _seeded_noise(counts.shape, sensitivity / epsilon, np.random.default_rng(random_state))
+        return counts + _seeded_noise(
+            counts.shape, sensitivity / epsilon, np.random.default_rng(random_state)
+        )
     measurement = _laplace(sensitivity, epsilon)
     return np.asarray(measurement(counts.ravel()), dtype=np.int64).reshape(counts.shape)
 

@@ -141,7 +141,9 @@ class Synthesizer(Protector):
         self.sampling_strategy_ = dict(zip(self.classes_.tolist(), counts.tolist(), strict=True))
         return self
 
-    def sample(self, n: int | None = None, *, class_counts: Mapping[Any, int] | None = None) -> tuple[Any, Any]:
+    def sample(
+        self, n: int | None = None, *, class_counts: Mapping[Any, int] | None = None
+    ) -> tuple[Any, Any]:
         """Return a synthetic table and its labels.
 
         Parameters
@@ -211,7 +213,9 @@ class Synthesizer(Protector):
 class Shape:
     """How X and y were given: the types, names and dtypes, and nothing of the values."""
 
-    def __init__(self, kind: str, columns: Any, dtype: Any, label_kind: str, label_name: Any, label_dtype: Any):
+    def __init__(
+        self, kind: str, columns: Any, dtype: Any, label_kind: str, label_name: Any, label_dtype: Any
+    ):
         self.kind = kind
         self.columns = columns
         self.dtype = dtype

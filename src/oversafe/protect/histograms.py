@@ -99,7 +99,9 @@ class HistogramSynthesizer(Synthesizer):
         if missing := [name for name in self.schema_.names if name not in table.columns]:
             raise InputError(f"the table has no column {missing[0]!r}, which the schema declares")
         if unknown := [name for name in table.columns if name not in self.schema_]:
-            raise InputError(f"the table has a column {unknown[0]!r} that the schema does not declare; drop it")
+            raise InputError(
+                f"the table has a column {unknown[0]!r} that the schema does not declare; drop it"
+            )
         label, caveats = self._label_column(labels)
         caveats += [
             f"the domain of column {column.name!r} was read from the data without noise"
@@ -133,7 +135,9 @@ class HistogramSynthesizer(Synthesizer):
         for (name, bins), part in zip(self._bins.items(), parts[1:], strict=True):
             rows = part.reshape(n_classes, bins.n_cells).astype(float)
             # Each class keeps at least one row's weight, so that no histogram is empty.
-            fitted = [project(row, max(count, 1)) for row, count in zip(rows, self.class_counts_, strict=True)]
+            fitted = [
+                project(row, max(count, 1)) for row, count in zip(rows, self.class_counts_, strict=True)
+            ]
             self.histograms_[name] = np.array([row / row.sum() for row in fitted])
         guarantee = Guarantee.pure(float(self.epsilon), _BASIS, relation=self.relation)
         if self.random_state is not None:

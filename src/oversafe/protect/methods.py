@@ -35,7 +35,7 @@ def make_protector(
     if method not in METHODS:
         raise InputError(f"the method {method!r} is not known; use one of {', '.join(METHODS)}")
     kind = METHODS[method]
-    accepted = kind._get_param_names()  # type: ignore[attr-defined]
+    accepted = kind._get_param_names()
     if epsilon is not None and "epsilon" not in accepted:
         raise InputError(f"the method {method!r} takes no epsilon; leave it out, or use 'histograms'")
     wanted: dict[str, Any] = {"epsilon": epsilon, "schema": schema, "random_state": random_state}

@@ -36,9 +36,13 @@ class _Adapter(Sampler):
         matrix = self.schema_.encode(table, one_hot=True)
         new, new_labels = self._new_rows(matrix, labels)
         added = self.schema_.decode(new, one_hot=True)
-        return pd.concat([table, added], ignore_index=True), pd.concat([labels, new_labels], ignore_index=True)
+        return pd.concat([table, added], ignore_index=True), pd.concat(
+            [labels, new_labels], ignore_index=True
+        )
 
-    def _new_rows(self, matrix: NDArray[np.float64], labels: pd.Series) -> tuple[NDArray[np.float64], pd.Series]:
+    def _new_rows(
+        self, matrix: NDArray[np.float64], labels: pd.Series
+    ) -> tuple[NDArray[np.float64], pd.Series]:
         """Return the rows that the method adds to the given ones."""
         codes, classes = pd.factorize(labels, sort=True)
         sampler = self._method(**self._parameters(labels, classes))
@@ -251,14 +255,18 @@ class SMOTENC(_Adapter):
         new, new_labels = self._new_rows(matrix, labels)
         del self._nominal
         added = self.schema_.decode(self._as_codes(new))
-        return pd.concat([table, added], ignore_index=True), pd.concat([labels, new_labels], ignore_index=True)
+        return pd.concat([table, added], ignore_index=True), pd.concat(
+            [labels, new_labels], ignore_index=True
+        )
 
-    def _method(self, **parameters: Any) -> Any:  # type: ignore[override]
+    def _method(self, **parameters: Any) -> Any:
         if not any(self._nominal):
             return over_sampling.SMOTE(**parameters)
         if all(self._nominal):
             return over_sampling.SMOTEN(**parameters)
-        return over_sampling.SMOTENC(categorical_features=np.flatnonzero(self._nominal).tolist(), **parameters)
+        return over_sampling.SMOTENC(
+            categorical_features=np.flatnonzero(self._nominal).tolist(), **parameters
+        )
 
     def _as_codes(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
         codes = np.empty((len(matrix), len(self.schema_)))

@@ -1,0 +1,1 @@
+"""Measurements against the peers, run from the checkout: ``python -m benchmarks NAME``."""

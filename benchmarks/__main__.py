@@ -1,0 +1,54 @@
+"""``python -m benchmarks NAME [--quick] [--json FILE]``; without a name, the list of names."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks import import_time, read_csv
+from benchmarks.runner import CHECKOUT, measure, show, summarize, write
+
+# Each module says in SUMMARY what it compares and makes its sides, ours first, in sides(quick, folder).
+BENCHMARKS = {"import": import_time, "read-csv": read_csv}
+
+
+def default_file(name: str, quick: bool) -> Path:
+    # A quick run must not take the place of figures that somebody cites; Git ignores *.local.json.
+    return CHECKOUT / "benchmarks" / "results" / f"{name}{'.local' if quick else ''}.json"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Time oversafe against its peers."
+    )
+    parser.add_argument("name", nargs="?", choices=sorted(BENCHMARKS), help="leave out to list them")
+    parser.add_argument(
+        "--quick", action="store_true", help="small input and few rounds: does it work at all"
+    )
+    parser.add_argument("--rounds", type=int, help="turns of each side (7, or 2 with --quick)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="where the figures go (benchmarks/results)")
+    options = parser.parse_args(arguments)
+    console = Console()
+    if options.name is None:
+        for name, module in sorted(BENCHMARKS.items()):
+            console.print(f"{name:12} {module.SUMMARY}", highlight=False, soft_wrap=True)
+        return 0
+    if options.rounds is not None and options.rounds < 1:
+        parser.error(f"--rounds must be at least 1, not {options.rounds}")
+    with tempfile.TemporaryDirectory() as folder:
+        sides = BENCHMARKS[options.name].sides(options.quick, Path(folder))
+        costs = measure(sides, options.rounds or (2 if options.quick else 7))
+        summary = summarize(options.name, sides, costs, options.quick)
+    show(summary, console)
+    file = options.json or default_file(options.name, options.quick)
+    write(summary, file)
+    console.print(f"figures in {file}", highlight=False, soft_wrap=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

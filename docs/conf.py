@@ -1,0 +1,73 @@
+"""How the documentation is built: ``python -m sphinx -W -b html docs docs/_build/html``.
+
+The build makes no request to the network (hence no intersphinx), so that it also works in a closed room.
+"""
+
+import os
+import warnings
+from importlib.metadata import version as installed_version
+
+# The gallery draws without a screen.
+os.environ.setdefault("MPLBACKEND", "agg")
+
+project = "oversafe"
+author = "The oversafe maintainers"
+copyright = "The oversafe maintainers"
+version = release = installed_version("oversafe")
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "_templates"]
+templates_path = ["_templates"]
+source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
+default_role = "py:obj"
+
+autosummary_generate = True
+autodoc_typehints = "none"  # numpydoc's parameter lists state them in words
+numpydoc_show_class_members = False
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
+myst_heading_anchors = 3
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"/plot_",
+    "download_all_examples": False,
+    "show_memory": False,
+    "min_reported_time": 5,
+    # An example that fails must fail the build.
+    "abort_on_example_error": True,
+}
+# Matplotlib's own remark about the backend without a screen.
+warnings.filterwarnings("ignore", message=".*FigureCanvasAgg is non-interactive", category=UserWarning)
+
+html_theme = "pydata_sphinx_theme"
+html_title = "oversafe"
+html_show_sourcelink = False
+html_theme_options = {
+    "navbar_align": "left",
+    "navbar_end": ["theme-switcher"],
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+
+
+def skip_foreign_members(app, what, name, obj, skip, options):
+    """Leave out what scikit-learn and dataclasses add to our classes; their pages describe it."""
+    function = getattr(obj, "fget", obj)
+    module = getattr(function, "__module__", None) or "oversafe"
+    return skip or not module.startswith("oversafe")
+
+
+def setup(app):
+    app.connect("autodoc-skip-member", skip_foreign_members)

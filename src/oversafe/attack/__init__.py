@@ -1,0 +1,6 @@
+"""Attacks: what an outsider gets out of a release."""
+
+from oversafe.attack.base import AttackResult
+from oversafe.attack.reconstruction import ReconSMOTE
+
+__all__ = ["AttackResult", "ReconSMOTE"]

@@ -1,0 +1,331 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from oversafe.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console
+
+app = typer.Typer(
+    name="oversafe",
+    help="Attack a table before anyone else does, and release it with a guarantee that holds.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+schema_app = typer.Typer(
+    help="Describe a table's columns: kinds, public ranges, identifiers.", no_args_is_help=True
+)
+app.add_typer(schema_app, name="schema")
+
+_TABLE = "CSV or Parquet file, or database address with its table (duckdb://file.ddb#table)."
+_EXIT_GATE, _EXIT_INPUT, _EXIT_DEFECT, _EXIT_INTERRUPTED = 1, 2, 3, 130
+_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
+
+LabelOption = Annotated[str, typer.Option("--label", "-l", help="The column that holds the class.")]
+SeparatorOption = Annotated[str | None, typer.Option(help="Of CSV files; detected when not given.")]
+DecimalOption = Annotated[
+    str | None, typer.Option(help="Decimal sign of CSV files; detected when not given.")
+]
+EncodingOption = Annotated[str | None, typer.Option(help="Of CSV files; detected when not given.")]
+
+
+def main() -> None:
+    """Run the command line; errors a user can mend are one sentence, exit code 2."""
+    try:
+        app()
+    except (InputError, MissingExtraError) as error:
+        _fail(str(error), _EXIT_INPUT)
+    except KeyboardInterrupt:
+        _fail("stopped", _EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of a pipe has gone; there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(_EXIT_DEFECT)
+    except Exception as error:
+        if os.environ.get("OVERSAFE_DEBUG"):
+            raise
+        _fail(
+            f"a defect of oversafe: {type(error).__name__}: {error} "
+            "(set OVERSAFE_DEBUG=1 to see where, and please report it)",
+            _EXIT_DEFECT,
+        )
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Show the version.", is_eager=True)] = False,
+) -> None:
+    if version:
+        from oversafe import __version__
+
+        typer.echo(f"oversafe {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the report and the releases.")] = Path(
+        "oversafe-demo"
+    ),
+) -> None:
+    """The whole story on an embedded medical data set, and a report.
+
+    Examples:  oversafe demo   |   oversafe demo --out /tmp/demo
+    """
+    from oversafe.report.demo import run_demo
+    from oversafe.report.terminal import summary
+
+    console = _console()
+    _check_folder(out, make=True)
+    with console.status("Starting") as status:
+        result = run_demo(out, progress=status.update)
+    console.rule("A table balanced with SMOTE, handed out without the patients")
+    console.print(summary(result.smote))
+    console.rule("The same table as noisy histograms, class by class")
+    console.print(summary(result.private))
+    console.print("The whole story, record by record:")
+    # Not wrapped, so that it can be clicked or copied.
+    console.print(str(result.report.resolve()), soft_wrap=True, markup=False, highlight=False)
+
+
+@app.command()
+def audit(
+    release: Annotated[str, typer.Argument(help=_TABLE)],
+    label: LabelOption,
+    real: Annotated[str | None, typer.Option(help="The table that the release was made from.")] = None,
+    holdout: Annotated[str | None, typer.Option(help="Real rows that were not used for the release.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write the page here (.html), and the figures beside it (.json).")
+    ] = None,
+    json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of the summary.")] = False,
+    fail_on: Annotated[
+        str | None, typer.Option(help="Exit with code 1 on this verdict or a worse one: exposed or unproven.")
+    ] = None,
+    time_limit: Annotated[
+        str | None, typer.Option(help="Start no further attack after this: 30s, 5m, 1h.")
+    ] = None,
+    separator: SeparatorOption = None,
+    decimal: DecimalOption = None,
+    encoding: EncodingOption = None,
+) -> None:
+    """Attack a release and say which real records an outsider can recover from it.
+
+    Examples:  oversafe audit release.csv --label y   |   oversafe audit release.csv -l y --real table.csv
+    --report report.html --fail-on exposed
+    """
+    if fail_on not in (None, "exposed", "unproven"):
+        raise InputError(f"--fail-on {fail_on} was given; use exposed or unproven")
+    seconds = None if time_limit is None else _duration(time_limit)
+    if report is not None:
+        if report.suffix.lower() not in (".html", ".htm"):
+            raise InputError(f"--report {str(report)!r} was given; name a file that ends with .html")
+        _check_folder(report.parent)
+
+    from oversafe.privacy import read_manifest
+    from oversafe.report import audit as run_audit
+    from oversafe.report.terminal import summary
+
+    options = {"separator": separator, "decimal": decimal, "encoding": encoding}
+    # The manifest first: a broken one must be told before minutes of attacks.
+    manifest = None if "://" in release else read_manifest(release)
+    console = _console()
+    with console.status("Reading") as status:
+        result = run_audit(
+            _read(release, options),
+            label,
+            real=None if real is None else _read(real, options),
+            holdout=None if holdout is None else _read(holdout, options),
+            guarantee=None if manifest is None else manifest.guarantee,
+            time_limit=seconds,
+            progress=status.update,
+            name=_shown(release),
+        )
+    if report is not None:
+        result.to_html(report)
+        result.to_json(report.with_suffix(".json"))
+    if json_output:
+        typer.echo(result.to_json())
+    else:
+        console.print(summary(result))
+        if report is not None:
+            console.print(f"Report: {report}", soft_wrap=True, markup=False, highlight=False)
+    failing = {"exposed": ("exposed",), "unproven": ("exposed", "unproven"), None: ()}[fail_on]
+    if result.verdict.level in failing:
+        raise typer.Exit(_EXIT_GATE)
+
+
+@app.command()
+def protect(
+    table: Annotated[str, typer.Argument(help=_TABLE)],
+    label: LabelOption,
+    out: Annotated[
+        Path, typer.Option(help="The release: a .csv or .parquet file; its manifest stands beside it.")
+    ],
+    method: Annotated[str, typer.Option(help="For example histograms or smote.")] = "histograms",
+    epsilon: Annotated[
+        float | None, typer.Option(help="Privacy budget of the methods that have one.")
+    ] = None,
+    balance: Annotated[bool, typer.Option("--balance", help="As many rows of each class.")] = False,
+    schema: Annotated[
+        Path | None, typer.Option(help="What the columns are; see oversafe schema init.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Repeatable, for experiments only.")] = None,
+    separator: SeparatorOption = None,
+    decimal: DecimalOption = None,
+    encoding: EncodingOption = None,
+) -> None:
+    """Write a protected release of a table, with a manifest that says what it promises.
+
+    Examples:  oversafe protect t.csv -l y --epsilon 1 --schema s.toml --out r.csv   |   oversafe protect t.csv
+    -l y --method smote --out r.csv
+    """
+    from oversafe.data import Schema
+    from oversafe.privacy import write_release
+    from oversafe.protect.methods import make_protector
+
+    _check_folder(out.parent)
+    declared = None if schema is None else Schema.from_toml(schema)
+    protector = make_protector(
+        method, epsilon=epsilon, schema=_with_label(declared, label), balance=balance, random_state=seed
+    )
+    frame = _read(table, {"separator": separator, "decimal": decimal, "encoding": encoding})
+    inferred = Schema.infer(frame, label=label)
+    _check_classes(frame, label)
+    if declared is not None:
+        frame = declared.conform(frame)
+    elif naming := inferred.naming_columns:
+        raise InputError(
+            f"column {naming[0]!r} seems to hold names, identifiers or free text, which a release must not carry; "
+            "drop it, or declare what it is: oversafe schema init"
+        )
+    console = _console()
+    with console.status(f"Protecting with {method}"):
+        X, y = protector.fit_resample(frame.drop(columns=label), frame[label])
+        release = X.assign(**{label: y})[list(frame.columns)]
+        settings = {
+            "method": method,
+            **{k: str(v) for k, v in protector.get_params().items() if k != "schema"},
+        }
+        write_release(release, out, protector.guarantee_, settings)
+    console.print(str(protector.guarantee_), markup=False, highlight=False)
+    console.print(f"Release: {out} ({len(release)} rows)", soft_wrap=True, markup=False, highlight=False)
+
+
+@schema_app.command("init")
+def schema_init(
+    table: Annotated[str, typer.Argument(help=_TABLE)],
+    label: Annotated[
+        str | None, typer.Option("--label", "-l", help="The column that holds the class.")
+    ] = None,
+    person: Annotated[str | None, typer.Option(help="The column that says whose row it is.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the schema here instead of printing it.")] = None,
+    separator: SeparatorOption = None,
+    decimal: DecimalOption = None,
+    encoding: EncodingOption = None,
+) -> None:
+    """Write down what a table's columns seem to be, for you to correct.
+
+    Examples:  oversafe schema init t.csv -l y   |   oversafe schema init t.csv -l y --out schema.toml
+    """
+    from oversafe.data import Schema
+
+    if out is not None:
+        _check_folder(out.parent)
+    frame = _read(table, {"separator": separator, "decimal": decimal, "encoding": encoding})
+    found = Schema.infer(frame, label=label, person=person)
+    text = found.to_toml(out)
+    if out is None:
+        typer.echo(text, nl=False)
+    for name in found.naming_columns:
+        what = "identifiers" if found[name].kind == "identifier" else "free text"
+        typer.echo(f"column {name!r} seems to hold {what}: drop it, or declare another kind", err=True)
+    if out is not None:
+        typer.echo(f"Schema: {out} ({len(found)} columns)")
+
+
+@schema_app.command("check")
+def schema_check(
+    table: Annotated[str, typer.Argument(help=_TABLE)],
+    schema: Annotated[Path, typer.Option(help="The schema to hold it against.")],
+    separator: SeparatorOption = None,
+    decimal: DecimalOption = None,
+    encoding: EncodingOption = None,
+) -> None:
+    """Say whether a table fits a schema, and what a guarantee could rest on.
+
+    Examples:  oversafe schema check t.csv --schema schema.toml
+    """
+    from oversafe.data import Schema
+
+    declared = Schema.from_toml(schema)
+    declared.conform(_read(table, {"separator": separator, "decimal": decimal, "encoding": encoding}))
+    typer.echo(f"{_shown(table)} fits the schema ({len(declared)} columns).")
+    if naming := declared.naming_columns:
+        typer.echo(f"Identifiers or free text, to be dropped or declared: {', '.join(naming)}.")
+    if private := [c.name for c in declared if c.domain == "data" and not c.names_people]:
+        typer.echo(
+            f"Ranges or categories read from the data, so that no guarantee is proven: {', '.join(private)}."
+        )
+
+
+def _read(source: str, options: dict[str, str | None]) -> pd.DataFrame:
+    from oversafe.data import read_table
+
+    return read_table(source, **options)
+
+
+def _check_classes(frame: pd.DataFrame, label: str) -> None:
+    from oversafe.protect.base import check_labels
+
+    check_labels(frame[label])
+
+
+def _with_label(schema: Any, label: str) -> Any:
+    from dataclasses import replace
+
+    return None if schema is None else replace(schema, label=label)
+
+
+def _check_folder(folder: Path, *, make: bool = False) -> None:
+    nearest = folder
+    while make and not nearest.exists() and nearest != nearest.parent:
+        nearest = nearest.parent
+    if not nearest.is_dir():
+        raise InputError(f"{str(nearest)!r} is not a folder; make it, or name another place to write to")
+    if not os.access(nearest, os.W_OK):
+        raise InputError(f"the folder {str(nearest)!r} cannot be written to; name another place")
+
+
+def _duration(text: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|min|m|h)?", text.strip())
+    if match is None:
+        raise InputError(f"--time-limit {text!r} was given; write it as 30s, 5m or 1h")
+    return float(match[1]) * _SECONDS[match[2] or ""]
+
+
+def _shown(source: str) -> str:
+    # A database address may hold a password.
+    return source.rpartition("#")[2] if "://" in source else Path(source).name
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console()
+
+
+def _fail(message: str, code: int) -> None:
+    print("oversafe: " + " ".join(message.split()), file=sys.stderr)
+    sys.exit(code)

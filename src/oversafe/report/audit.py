@@ -1,0 +1,375 @@
+"""Attacking a release with whatever material is at hand."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from oversafe.attack import AttackResult, DistinSMOTE, ExactCopies, ReconSMOTE
+from oversafe.data import Schema, read_table
+from oversafe.data.files import write_text
+from oversafe.errors import InputError
+from oversafe.privacy import Guarantee, read_manifest
+from oversafe.report.verdict import Finding, Verdict, judge
+
+_FORMAT = "oversafe-audit"
+_VERSION = 1
+_NO_MANIFEST = "the release came without a manifest, so nothing is known of how it was made"
+# A class that fewer rows speak for cannot hold the three lines of three rows that name a record.
+_FEWEST_ROWS = 7
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an outsider can read out of a release, and the verdict.
+
+    Parameters
+    ----------
+    verdict : Verdict
+        Red, amber or green, and why.
+    findings : tuple of Finding
+        The gravest first.
+    guarantee : Guarantee
+        What the release itself promises.
+    not_run : mapping of str to str
+        Attacks that were not run, and why.
+    warnings : tuple of str
+        What was noticed about the table.
+    facts : mapping
+        The release: name, rows, columns, label, classes.
+    seconds : float
+        How long the audit took.
+    """
+
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    guarantee: Guarantee
+    not_run: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the audit as plain values for JSON."""
+        return {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "verdict": {"level": self.verdict.level, "sentence": self.verdict.sentence},
+            "release": plain(self.facts),
+            "guarantee": self.guarantee.to_dict(),
+            "findings": [
+                {
+                    "attack": f.result.name,
+                    "threat": f.result.threat,
+                    "headline": f.headline,
+                    "risk": plain(f.result.risk),
+                    "interval": plain(f.result.interval),
+                    "certain_records": f.certain_records,
+                    "details": plain(f.result.details),
+                    "evidence": plain(f.result.evidence),
+                }
+                for f in self.findings
+            ],
+            "not_run": dict(self.not_run),
+            "warnings": list(self.warnings),
+            "seconds": round(self.seconds, 3),
+        }
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return the audit as JSON, and write it when a path is given."""
+        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+        if path is not None:
+            write_text(text + "\n", path)
+        return text
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Return the audit as a page that needs no network, and write it when a path is given."""
+        from oversafe.report.page import audit_page
+
+        text = audit_page(self)
+        if path is not None:
+            write_text(text, path)
+        return text
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f'<iframe style="width:100%;height:40em;border:0" sandbox srcdoc="{escape(self.to_html())}"></iframe>'
+
+    def __str__(self) -> str:
+        from oversafe.report.terminal import as_text
+
+        return as_text(self)
+
+
+def audit(
+    release: pd.DataFrame | str | Path,
+    label: str,
+    *,
+    real: pd.DataFrame | str | Path | None = None,
+    holdout: pd.DataFrame | str | Path | None = None,
+    guarantee: Guarantee | None = None,
+    time_limit: float | None = None,
+    progress: Callable[[str], None] | None = None,
+    name: str | None = None,
+) -> Audit:
+    """Attack a release and say what an outsider gets out of it.
+
+    Parameters
+    ----------
+    release : DataFrame or path
+        The table that is, or will be, handed out.
+    label : str
+        The column that holds the class.
+    real : DataFrame or path, optional
+        The table it was made from; the attacks do not use it, but their success is measured against it.
+    holdout : DataFrame or path, optional
+        Real rows that were not used for the release: what agrees with them agrees by chance.
+    guarantee : Guarantee, optional
+        What the release promises; read from its manifest when the release is a file that has one.
+    time_limit : float, optional
+        Seconds after which no further attack is started.
+    progress : callable, optional
+        Called with the name of each step.
+    name : str, optional
+        What the report calls the release; a file's own name when not given.
+
+    Examples
+    --------
+    >>> from oversafe import audit
+    >>> from oversafe.data import load_dataset
+    >>> from oversafe.protect import SMOTE
+    >>> X, y = load_dataset("breast_cancer")
+    >>> X_new, y_new = SMOTE(random_state=0).fit_resample(X, y)
+    >>> report = audit(X_new.assign(diagnosis=y_new), "diagnosis", real=X.assign(diagnosis=y))
+    >>> report.verdict.level
+    'exposed'
+    """
+    start = time.monotonic()
+    if isinstance(release, str | Path):
+        if (
+            guarantee is None
+            and "://" not in str(release)
+            and (manifest := read_manifest(release)) is not None
+        ):
+            guarantee = manifest.guarantee
+        name = name or _file_name(release)
+        release = read_table(release)
+    if guarantee is None:
+        guarantee = Guarantee.none(_NO_MANIFEST)
+    real = read_table(real) if isinstance(real, str | Path) else real
+    holdout = read_table(holdout) if isinstance(holdout, str | Path) else holdout
+    material = _Material.of(release, label, real, holdout)
+
+    findings: list[Finding] = []
+    not_run: dict[str, str] = {}
+    for title, step in _steps(material, findings, not_run):
+        if time_limit is not None and time.monotonic() - start > time_limit:
+            not_run[title] = f"the time limit of {time_limit:g} s had passed"
+            continue
+        if progress is not None:
+            progress(title)
+        if (finding := step()) is not None:
+            findings.append(finding)
+    findings.sort(key=lambda f: (f.certain_records > 0, f.result.interval[0], f.result.risk), reverse=True)
+    return Audit(
+        judge(findings, guarantee),
+        tuple(findings),
+        guarantee,
+        not_run,
+        material.warnings,
+        {"name": name or "the release", **material.facts()},
+        time.monotonic() - start,
+    )
+
+
+@dataclass(frozen=True)
+class _Material:
+    """The tables of an audit, checked against one another."""
+
+    release: pd.DataFrame
+    label: str
+    real: pd.DataFrame | None
+    holdout: pd.DataFrame | None
+    columns: list[str]
+    warnings: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, release: pd.DataFrame, label: str, real: pd.DataFrame | None, holdout: pd.DataFrame | None
+    ) -> _Material:
+        tables = {"release": release, "real table": real, "holdout": holdout}
+        schema = Schema.infer(release, label=label)
+        warnings = [
+            f"column {name!r} seems to hold {'identifiers' if schema[name].kind == 'identifier' else 'free text'}; "
+            "no release should carry it, and it was left out of the attacks"
+            for name in schema.naming_columns
+        ]
+        columns = [c.name for c in schema.features if c.name not in schema.naming_columns]
+        for what, table in tables.items():
+            if table is None:
+                continue
+            if what != "release":
+                Schema.infer(table, label=label)
+                missing = [c for c in columns if c not in table.columns]
+                if missing:
+                    warnings.append(
+                        f"the {what} has no column {missing[0]!r}; only shared columns were compared"
+                    )
+                    columns = [c for c in columns if c in table.columns]
+            if (gaps := table[label].isna()).any():
+                raise InputError(
+                    f"{int(gaps.sum())} rows of the {what} have no label in {label!r} "
+                    f"(first: row {int(np.argmax(gaps)) + 1}); drop or label them"
+                )
+        if not columns:
+            raise InputError(
+                "the tables share no column besides the label; give tables with the same columns"
+            )
+        if real is not None and real[label].nunique() < 2:
+            raise InputError(
+                f"the real table has one class only ({real[label].iloc[0]!r}); give it with all its classes"
+            )
+        if real is None and release[label].nunique() < 2:
+            raise InputError(
+                f"the label column {label!r} has one class only ({release[label].iloc[0]!r}); "
+                "give the release with all its classes, or the real table too (--real)"
+            )
+        if real is not None and not set(map(str, release[label].unique())) & set(
+            map(str, real[label].unique())
+        ):
+            raise InputError(
+                f"the release and the real table share no class in {label!r}; give the same label column"
+            )
+        return cls(release, label, real, holdout, columns, tuple(warnings))
+
+    def facts(self) -> dict[str, Any]:
+        counts = self.release[self.label].value_counts()
+        return {
+            "rows": len(self.release),
+            "columns": len(self.columns),
+            "label": self.label,
+            "classes": {str(k): int(v) for k, v in counts.items()},
+            "real_rows": None if self.real is None else len(self.real),
+            "holdout_rows": None if self.holdout is None else len(self.holdout),
+        }
+
+    def attacked_classes(self) -> list[Any]:
+        """The classes whose records are at risk: all but the largest, or all when it is not known which."""
+        present = list(self.release[self.label].unique())
+        if self.real is None:
+            return sorted(present, key=str)
+        largest = str(self.real[self.label].value_counts().index[0])
+        return sorted((c for c in present if str(c) != largest), key=str)
+
+    def rows(self, table: pd.DataFrame, label: Any) -> pd.DataFrame:
+        """The feature columns of one class; labels are compared as text, as files hold them."""
+        return table.loc[table[self.label].astype(str) == str(label), self.columns].reset_index(drop=True)
+
+
+def _steps(
+    material: _Material, findings: list[Finding], not_run: dict[str, str]
+) -> Iterator[tuple[str, Callable[[], Finding | None]]]:
+    if material.real is None:
+        not_run["ExactCopies"] = "it needs the real table (--real)"
+    for label in material.attacked_classes():
+        rows = material.rows(material.release, label)
+        real = None if material.real is None else material.rows(material.real, label)
+        what = f"class {label!r}"
+        if len(rows) < _FEWEST_ROWS:
+            not_run[f"ReconSMOTE on {what}"] = f"the release has only {len(rows)} rows of it"
+        else:
+            yield f"ReconSMOTE on {what}", partial(_reconstruct, rows, real, label)
+            found = [
+                f.result
+                for f in findings
+                if f.result.name == "ReconSMOTE" and f.result.details["class"] == str(label)
+            ]
+            if found and (real is not None or found[0].details.get("released", 0)):
+                yield f"DistinSMOTE on {what}", partial(_distinguish, rows, real, label)
+            else:
+                not_run[f"DistinSMOTE on {what}"] = "no row of the release was found to be a real record"
+        if real is not None:
+            held = None if material.holdout is None else material.rows(material.holdout, label)
+            yield f"ExactCopies on {what}", partial(_copies, rows, real, held, label)
+
+
+def _reconstruct(rows: pd.DataFrame, real: pd.DataFrame | None, label: Any) -> Finding:
+    result = _labelled(ReconSMOTE().run(rows, real=real), label)
+    found = len(result.evidence)
+    if real is None:
+        certain = found
+        headline = f"{_people(found)} of class {str(label)!r} can be computed from the released rows alone."
+    else:
+        certain = round(result.details["precision"] * found) if found else 0
+        total = result.details["real_records"]
+        headline = (
+            f"{certain} of the {total} real records of class {str(label)!r} "
+            "can be computed from the released rows alone."
+        )
+    return Finding(result, headline, certain)
+
+
+def _distinguish(rows: pd.DataFrame, real: pd.DataFrame | None, label: Any) -> Finding | None:
+    truth = None if real is None else ExactCopies.matches(rows, real)
+    if truth is not None and not truth.any():
+        return None
+    result = _labelled(DistinSMOTE().run(rows, truth=truth), label)
+    headline = f"The real rows of class {str(label)!r} can be told from the added ones in the released table."
+    if result.interval[0] <= 0:
+        headline = f"The rows of class {str(label)!r} do not show which of them are real."
+    return Finding(result, headline)
+
+
+def _copies(rows: pd.DataFrame, real: pd.DataFrame, holdout: pd.DataFrame | None, label: Any) -> Finding:
+    result = _labelled(ExactCopies().run(rows, real, holdout), label)
+    copied, total = result.details["copied"], result.details["real_records"]
+    headline = (
+        f"{copied} of the {total} real records of class {str(label)!r} stand in the release as they are."
+    )
+    return Finding(result, headline)
+
+
+def _labelled(result: AttackResult, label: Any) -> Any:
+    result.details["class"] = str(label)
+    return result
+
+
+def _people(count: int) -> str:
+    return "No real record" if count == 0 else "1 real record" if count == 1 else f"{count} real records"
+
+
+def _file_name(source: str | Path) -> str:
+    # A database address may hold a password.
+    return str(source).rpartition("#")[2] if "://" in str(source) else Path(source).name
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON holds it; what is not a finite number becomes null."""
+    if isinstance(value, pd.DataFrame):
+        return [
+            dict(zip(map(str, value.columns), map(plain, row), strict=True))
+            for row in value.itertuples(index=False, name=None)
+        ]
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple | set | np.ndarray):
+        return [plain(v) for v in value]
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(value) if math.isfinite(value) else None
+    if value is None or value is pd.NaT or value is pd.NA:
+        return None
+    return str(value)

@@ -1,0 +1,238 @@
+"""The command line: what it prints, writes and returns."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from oversafe.data import Schema, load_dataset, read_table
+
+
+def oversafe(*arguments, cwd, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", "from oversafe.cli import main; main()", *map(str, arguments)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "COLUMNS": "100", **environment},
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """A folder with a table, SMOTE's release of it, and a schema that declares everything public."""
+    from imblearn.over_sampling import SMOTE
+
+    folder = tmp_path_factory.mktemp("tables")
+    X, y = load_dataset("breast_cancer")
+    real = X.assign(diagnosis=y)
+    real.to_csv(folder / "real.csv", index=False)
+    X_new, y_new = SMOTE(random_state=0).fit_resample(X, y)
+    X_new.assign(diagnosis=y_new).to_csv(folder / "release.csv", index=False)
+    schema = Schema.infer(real, label="diagnosis")
+    for column in schema:
+        schema = schema.declare(column.name, domain="public", source="a test")
+    schema.to_toml(folder / "schema.toml")
+    return folder
+
+
+def test_help_and_version(tmp_path):
+    shown = oversafe("--help", cwd=tmp_path)
+    assert shown.returncode == 0
+    for command in ("audit", "protect", "schema", "demo"):
+        assert command in shown.stdout
+    assert oversafe("--version", cwd=tmp_path).stdout.startswith("oversafe 0.1")
+
+
+def test_audit_writes_page_and_figures(tables, tmp_path):
+    done = oversafe(
+        "audit", tables / "release.csv", "--label", "diagnosis", "--real", tables / "real.csv",
+        "--report", tmp_path / "out.html", "--fail-on", "exposed", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert "EXPOSED" in done.stdout and "ReconSMOTE" in done.stdout and "\x1b" not in done.stdout
+    assert (tmp_path / "out.html").read_text().startswith("<!doctype html>")
+    figures = json.loads((tmp_path / "out.json").read_text())
+    assert figures["verdict"]["level"] == "exposed"
+    recon = next(f for f in figures["findings"] if f["attack"] == "ReconSMOTE")
+    assert recon["details"]["precision"] == 1.0
+
+
+def test_audit_prints_json(tables, tmp_path):
+    done = oversafe("audit", tables / "release.csv", "-l", "diagnosis", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["verdict"]["level"] == "exposed"
+
+
+def test_protect_writes_a_release_with_its_manifest_and_audit_reads_it(tables, tmp_path):
+    done = oversafe(
+        "protect", tables / "real.csv", "--label", "diagnosis", "--epsilon", "1",
+        "--schema", tables / "schema.toml", "--out", "private.csv", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Proven: epsilon = 1" in done.stdout
+    release = read_table(tmp_path / "private.csv")
+    assert list(release.columns) == list(read_table(tables / "real.csv").columns)
+    manifest = json.loads((tmp_path / "private.csv.manifest.json").read_text())
+    assert manifest["guarantee"]["status"] == "proven"
+    audited = oversafe(
+        "audit", "private.csv", "-l", "diagnosis", "--real", tables / "real.csv", "--fail-on", "unproven",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert audited.returncode == 0, audited.stdout + audited.stderr
+    assert "PROTECTED" in audited.stdout
+
+
+def test_protect_without_public_domains_is_nominal(tables, tmp_path):
+    done = oversafe(
+        "protect", tables / "real.csv", "-l", "diagnosis", "--out", "r.parquet", "--balance", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Nominal, not proven" in done.stdout
+    counts = pd.read_parquet(tmp_path / "r.parquet")["diagnosis"].value_counts()
+    assert counts.min() == counts.max()
+
+
+def test_schema_init_and_check(tables, tmp_path):
+    done = oversafe("schema", "init", tables / "real.csv", "-l", "diagnosis", "--out", "s.toml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert Schema.from_toml(tmp_path / "s.toml").label == "diagnosis"
+    checked = oversafe("schema", "check", tables / "real.csv", "--schema", "s.toml", cwd=tmp_path)
+    assert checked.returncode == 0 and "fits the schema" in checked.stdout
+    printed = oversafe("schema", "init", tables / "real.csv", cwd=tmp_path)
+    assert "[[column]]" in printed.stdout
+
+
+def test_identifiers_and_free_text_are_named_warned_of_and_refused(tables, tmp_path):
+    table = read_table(tables / "real.csv")
+    table.insert(0, "patient_id", [f"P{i:05d}" for i in range(len(table))])
+    table["note"] = [f"seen on day {i}, doing well enough to go home" for i in range(len(table))]
+    table.to_csv(tmp_path / "named.csv", index=False)
+    shown = oversafe("schema", "init", "named.csv", "-l", "diagnosis", "--out", "s.toml", cwd=tmp_path)
+    assert "'patient_id' seems to hold identifiers" in shown.stderr
+    assert "'note' seems to hold free text" in shown.stderr
+    for extra in ([], ["--schema", "s.toml"]):
+        refused = oversafe("protect", "named.csv", "-l", "diagnosis", "--out", "r.csv", *extra, cwd=tmp_path)
+        assert refused.returncode == 2 and "'patient_id'" in refused.stderr
+    assert not (tmp_path / "r.csv").exists()
+    audited = oversafe("audit", "named.csv", "-l", "diagnosis", cwd=tmp_path)
+    assert audited.returncode == 0 and "'patient_id' seems to hold identifiers" in " ".join(
+        audited.stdout.split()
+    )
+
+
+def bad_inputs(folder: Path) -> dict[str, list[str]]:
+    """Return what is wrong, and the arguments that give it to a command."""
+    good = pd.DataFrame({"x": np.arange(30) / 7, "z": np.arange(30) % 5 / 3, "y": ["a", "b", "b"] * 10})
+    good.to_csv(folder / "good.csv", index=False)
+    (folder / "empty.csv").write_text("x,z,y\n")
+    good.assign(y="a").to_csv(folder / "one_class.csv", index=False)
+    good.assign(y=good["y"].where(good.index != 3)).to_csv(folder / "gap.csv", index=False)
+    (folder / "twice.csv").write_text("x,x,y\n1,2,a\n2,3,b\n")
+    (folder / "zero.parquet").touch()
+    (folder / "zero.csv").touch()
+    (folder / "binary.csv").write_bytes(bytes(range(256)) * 8)
+    (folder / "broken.parquet").write_bytes(b"PAR1" + b"\0" * 40 + b"PAR1")
+    return {
+        "missing file": ["missing.csv", "--label", "y"],
+        "missing label column": ["good.csv", "--label", "nope"],
+        "an empty table": ["empty.csv", "--label", "y"],
+        "one class only": ["one_class.csv", "--label", "y"],
+        "a gap in the label": ["gap.csv", "--label", "y"],
+        "two columns of the same name": ["twice.csv", "--label", "y"],
+        "a 0-byte Parquet": ["zero.parquet", "--label", "y"],
+        "a 0-byte CSV": ["zero.csv", "--label", "y"],
+        "a binary file called .csv": ["binary.csv", "--label", "y"],
+        "a broken Parquet": ["broken.parquet", "--label", "y"],
+        "an unknown kind of file": ["good.docx", "--label", "y"],
+        "a folder": [".", "--label", "y"],
+    }
+
+
+@pytest.mark.parametrize("command", ["audit", "protect"])
+def test_bad_input_is_one_sentence_and_nothing_is_written(command, tmp_path):
+    cases = bad_inputs(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    out = ["--report", "out.html"] if command == "audit" else ["--out", "out.csv"]
+    for what, arguments in cases.items():
+        done = oversafe(command, *arguments, *out, cwd=tmp_path)
+        assert done.returncode == 2, (what, done.returncode, done.stderr)
+        assert done.stderr.startswith("oversafe: ") and done.stderr.count("\n") == 1, (what, done.stderr)
+        assert done.stdout == "", (what, done.stdout)
+        assert sorted(tmp_path.iterdir()) == before, what
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["audit", "good.csv", "-l", "y", "--fail-on", "never"], "--fail-on never"),
+        (["audit", "good.csv", "-l", "y", "--time-limit", "soon"], "30s, 5m or 1h"),
+        (["audit", "good.csv", "-l", "y", "--report", "out.pdf"], ".html"),
+        (["audit", "good.csv", "-l", "y", "--report", "nowhere/out.html"], "not a folder"),
+        (["audit", "good.csv", "-l", "y", "--real", "one_class.csv"], "one class only"),
+        (["audit", "good.csv", "-l", "y", "--real", "other.csv"], "label"),
+        (["protect", "good.csv", "-l", "y", "--out", "r.csv", "--epsilon", "0"], "epsilon = 0"),
+        (["protect", "good.csv", "-l", "y", "--out", "r.csv", "--epsilon", "nan"], "epsilon = nan"),
+        (["protect", "good.csv", "-l", "y", "--out", "r.csv", "--method", "magic"], "'magic' is not known"),
+        (
+            ["protect", "good.csv", "-l", "y", "--out", "r.csv", "--method", "smote", "--epsilon", "1"],
+            "no epsilon",
+        ),
+        (
+            ["protect", "good.csv", "-l", "y", "--out", "r.csv", "--schema", "text.toml"],
+            "'z' has 1 values that are",
+        ),
+        (["schema", "check", "text.csv", "--schema", "text.toml"], "'z' has 1 values that are not numbers"),
+        (["schema", "check", "good.csv", "--schema", "missing.toml"], "cannot be read"),
+        (["audit", "postgres://me:secret@127.0.0.1:1/db", "-l", "y"], "#"),
+    ],
+)
+def test_bad_use_is_one_sentence(arguments, message, tmp_path):
+    bad_inputs(tmp_path)
+    pd.DataFrame({"a": [1, 2]}).to_csv(tmp_path / "other.csv", index=False)
+    text = pd.read_csv(tmp_path / "good.csv").astype({"z": object})
+    Schema.infer(pd.read_csv(tmp_path / "good.csv"), label="y").to_toml(tmp_path / "text.toml")
+    text.loc[4, "z"] = "n/a?"
+    text.to_csv(
+        tmp_path / ("good.csv" if arguments[0] == "protect" and "text.toml" in arguments else "text.csv"),
+        index=False,
+    )
+    before = sorted(tmp_path.iterdir())
+    done = oversafe(*arguments, cwd=tmp_path)
+    assert done.returncode == 2, done
+    assert message in done.stderr and done.stderr.count("\n") == 1 and "secret" not in done.stderr
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_defect_is_exit_code_3(tmp_path):
+    code = (
+        "import oversafe.data.files as f, oversafe.data as d; f.read_table = d.read_table = lambda *a, **k: 1 / 0;"
+        "from oversafe.cli import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "schema", "init", "x.csv"],
+        capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 3 and "a defect of oversafe: ZeroDivisionError" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_import_is_quick():
+    # A ratio, not a time: importing the package must cost a small part of importing what it is built on.
+    def seconds(module):
+        code = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
+        runs = [
+            subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+            for _ in range(5)
+        ]
+        return min(float(run.stdout) for run in runs)
+
+    assert seconds("oversafe") < 0.2 * seconds("pandas")
