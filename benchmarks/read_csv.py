@@ -56,13 +56,13 @@ def sides(quick: bool, folder: Path) -> list[Side]:
 
     return [
         Side(
-            "oversafe.data.read_table",
+            "read_table",
             in_this_process(lambda: read_table(file)),
             ["oversafe", "pyarrow"],
             lambda: memory("from oversafe.data import read_table", "read_table({!r})"),
         ),
         Side(
-            "pandas.read_csv, round trip",
+            "pandas.read_csv",
             in_this_process(lambda: read_with_pandas(file)),
             ["pandas"],
             lambda: memory(

@@ -1,11 +1,15 @@
 """How the documentation is built: ``python -m sphinx -W -b html docs docs/_build/html``.
 
-The build makes no request to the network (hence no intersphinx), so that it also works in a closed room.
+Neither the build (hence no intersphinx) nor a page (hence MathML and not a script) asks anything of the network,
+so that both work in a closed room.
 """
 
 import os
 import warnings
 from importlib.metadata import version as installed_version
+
+from docutils import nodes
+from latex2mathml.converter import convert
 
 # The gallery draws without a screen.
 os.environ.setdefault("MPLBACKEND", "agg")
@@ -18,7 +22,6 @@ version = release = installed_version("oversafe")
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "myst_parser",
     "sphinx_design",
@@ -30,6 +33,8 @@ source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 default_role = "py:obj"
 
 autosummary_generate = True
+# Where file names ignore case, the pages of audit and Audit would be one file.
+autosummary_filename_map = {"oversafe.report.audit": "oversafe.report.audit-function"}
 autodoc_typehints = "none"  # numpydoc's parameter lists state them in words
 numpydoc_show_class_members = False
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
@@ -41,7 +46,7 @@ sphinx_gallery_conf = {
     "filename_pattern": r"/plot_",
     "download_all_examples": False,
     "show_memory": False,
-    "min_reported_time": 5,
+    "write_computation_times": False,  # that page loads scripts from elsewhere
     # An example that fails must fail the build.
     "abort_on_example_error": True,
 }
@@ -51,6 +56,8 @@ warnings.filterwarnings("ignore", message=".*FigureCanvasAgg is non-interactive"
 html_theme = "pydata_sphinx_theme"
 html_title = "oversafe"
 html_show_sourcelink = False
+html_math_renderer = "mathml"
+html_sidebars = {page: [] for page in ("index", "install", "guarantees", "changelog")}
 html_theme_options = {
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
@@ -69,5 +76,16 @@ def skip_foreign_members(app, what, name, obj, skip, options):
     return skip or not module.startswith("oversafe")
 
 
+def visit_inline_math(translator, node):
+    translator.body.append(convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def visit_display_math(translator, node):
+    translator.body.append(f'<p class="formula">{convert(node.astext(), display="block")}</p>')
+    raise nodes.SkipNode
+
+
 def setup(app):
     app.connect("autodoc-skip-member", skip_foreign_members)
+    app.add_html_math_renderer("mathml", (visit_inline_math, None), (visit_display_math, None))

@@ -2,16 +2,16 @@
 Reading patients back from a SMOTE release
 ==========================================
 
-A table has 20 patients with a malignant tumour among 377. To share it, somebody balances it with SMOTE and
-hands out only the rows that SMOTE made: no released row belongs to a patient. This example reads the patients
-back.
+A medical table has a few patients with a malignant tumour among many with a benign one. To share it, somebody
+balances it with SMOTE and hands out only the malignant rows that SMOTE made: none of them belongs to a patient.
+This example reads the patients back.
 """
 
 # %%
 # The release
 # -----------
 # SMOTE puts every new row somewhere on the segment between two patients. imbalanced-learn appends the new
-# rows to the real ones, so what follows the first 377 rows is synthetic.
+# rows to the real ones, so what follows the real rows is synthetic.
 
 from oversafe.data import load_dataset
 from oversafe.protect import SMOTE
@@ -22,8 +22,8 @@ sampler = SMOTE(random_state=0)
 X_augmented, y_augmented = sampler.fit_resample(X, y)
 X_released = X_augmented.iloc[len(X) :]
 
-print(f"{len(patients)} patients, {len(X_released)} synthetic rows released")
-print(sampler.guarantee_)
+print(f"{len(patients)} patients, {len(X_released)} synthetic rows")
+print(f"guarantee: {sampler.guarantee_.status}")
 
 # %%
 # The attack
@@ -38,12 +38,13 @@ result = ReconSMOTE().run(X_released)
 precision, recall = result.score(patients)
 
 print(f"{len(result.records)} records reconstructed")
-print(f"{precision:.0%} of them are real patients; {recall:.0%} of the patients were found")
+print(f"{precision:.0%} of them are real patients")
+print(f"{recall:.0%} of the patients were found")
 
 # %%
-# The first of them, in the table's own units:
+# The first of them, and some of their measurements, in the table's own units:
 
-result.records.head().round(3)
+result.records.iloc[:5, :4].round(3)
 
 # %%
 # What it looks like

@@ -104,9 +104,15 @@ def pytest_testnodedown(node: Any) -> None:
     node.config.stash[_tiers_of_tests].update(getattr(node, "workeroutput", {}).get("tiers", {}))
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    if config.option.collectonly:
-        return
+# The outermost wrapper, so that its lines come last, below pytest's own list of failures and skips.
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Generator[None, Any, Any]:
+    yield
+    if not config.option.collectonly:
+        _name_tiers_not_run(terminalreporter, config)
+
+
+def _name_tiers_not_run(terminalreporter: Any, config: pytest.Config) -> None:
     ran = {
         report.nodeid
         for reports in terminalreporter.stats.values()

@@ -133,20 +133,24 @@ def audit(
             raise InputError(f"--report {str(report)!r} was given; name a file that ends with .html")
         _check_folder(report.parent)
 
-    from oversafe.privacy import read_manifest
-    from oversafe.report import audit as run_audit
-    from oversafe.report.terminal import summary
-
-    options = {"separator": separator, "decimal": decimal, "encoding": encoding}
-    # The manifest first: a broken one must be told before minutes of attacks.
-    manifest = None if "://" in release else read_manifest(release)
     console = _console()
+    options = {"separator": separator, "decimal": decimal, "encoding": encoding}
     with console.status("Reading") as status:
+        released, original, held = (
+            None if t is None else _read(t, options) for t in (release, real, holdout)
+        )
+
+        # Loaded only now: a mistake in the files is told before the attacks' libraries are waited for.
+        from oversafe.privacy import read_manifest
+        from oversafe.report import audit as run_audit
+        from oversafe.report.terminal import summary
+
+        manifest = None if "://" in release else read_manifest(release)
         result = run_audit(
-            _read(release, options),
+            released,
             label,
-            real=None if real is None else _read(real, options),
-            holdout=None if holdout is None else _read(holdout, options),
+            real=original,
+            holdout=held,
             guarantee=None if manifest is None else manifest.guarantee,
             time_limit=seconds,
             progress=status.update,

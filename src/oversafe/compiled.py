@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import config
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -40,6 +39,7 @@ def compiled(function: Function) -> Function:
         # numba has no class for "nowhere to write"; other failures must not be hidden.
         if "no locator available" not in str(error):
             raise
+    config: Any = numba.config
     previous = config.CACHE_DIR
     config.CACHE_DIR = _private_folder()
     try:

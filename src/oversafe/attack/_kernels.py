@@ -10,6 +10,26 @@ from oversafe.compiled import compiled
 
 
 @compiled
+def grow(array):
+    """Return an array of twice the length that starts with the given one."""
+    # Element by element: numba compiles a slice assignment many times slower.
+    longer = np.empty(2 * len(array), dtype=array.dtype)
+    for at in range(len(array)):
+        longer[at] = array[at]
+    return longer
+
+
+@compiled
+def grow_rows(array):
+    """Return an array of twice the rows that starts with the given one."""
+    longer = np.empty((2 * array.shape[0], array.shape[1]), dtype=array.dtype)
+    for row in range(array.shape[0]):
+        for column in range(array.shape[1]):
+            longer[row, column] = array[row, column]
+    return longer
+
+
+@compiled
 def squared_distances(columns, queries):
     """Return the squared distances from each query row to every row.
 
@@ -21,7 +41,8 @@ def squared_distances(columns, queries):
     result = np.zeros((len(queries), n), dtype=np.float32)
     total = np.empty(n)
     for row in range(len(queries)):
-        total[:] = 0.0
+        for other in range(n):
+            total[other] = 0.0
         for column in range(d):
             value = columns[column, queries[row]]
             for other in range(n):
@@ -67,27 +88,44 @@ def simple_fractions(values, errors, chance):
 
 
 @compiled
-def collinear_groups(points, queries, neighbours, axis, noise, closest, chance):
+def projections(points, queries, neighbours, axis, closest):
+    """Return how far along an axis, up to sign, the direction to each neighbour points.
+
+    Neighbours that are too close for their direction to mean anything get 2, which is no cosine.
+    """
+    d = points.shape[1]
+    result = np.empty(neighbours.shape)
+    for row in range(len(queries)):
+        i = queries[row]
+        for column in range(neighbours.shape[1]):
+            j = neighbours[row, column]
+            squared = 0.0
+            along = 0.0
+            for k in range(d):
+                difference = points[j, k] - points[i, k]
+                squared += difference * difference
+                along += difference * axis[k]
+            result[row, column] = abs(along) / math.sqrt(squared) if squared >= closest * closest else 2.0
+    return result
+
+
+@compiled
+def collinear_groups(points, queries, neighbours, projection, order, noise, chance):
     """Find, for each query row, the neighbours that lie with it on one line.
 
-    Parallel and antiparallel directions have equal absolute projections on any axis, so sorting
-    these leaves few pairs to compare in full. Each group is led by its farthest neighbour, whose
-    direction is the most accurate. Groups whose spacings are all simple fractions are dropped: they
-    are what a grid looks like.
+    Parallel and antiparallel directions have equal absolute projections on any axis, so only neighbours
+    whose projections agree within their errors are compared; ``order`` sorts each row's projections.
+    Each group is led by its farthest neighbour, whose direction is the most accurate. Groups whose
+    spacings are all simple fractions are dropped: they are what a grid looks like.
 
     Returns the query row of each group, the limits of the groups in the list of members, and the
     members, leader first.
     """
     d = points.shape[1]
     m = neighbours.shape[1]
-    offsets = np.empty((m, d))
-    found = np.empty(m, dtype=np.int64)
     distance = np.empty(m)
-    projection = np.empty(m)
-    slack = np.empty(m)
-    paired = np.empty(m, dtype=np.bool_)
-    leader = np.empty(m, dtype=np.int64)
-    position = np.empty(m)
+    free = np.empty(m, dtype=np.bool_)
+    joined = np.empty(m, dtype=np.int64)
 
     owners = np.empty(64, dtype=np.int64)
     limits = np.zeros(65, dtype=np.int64)
@@ -97,95 +135,72 @@ def collinear_groups(points, queries, neighbours, axis, noise, closest, chance):
 
     for row in range(len(queries)):
         i = queries[row]
-        count = 0
-        widest = 0.0
-        for column in range(m):
-            j = neighbours[row, column]
-            total = 0.0
-            along = 0.0
-            for k in range(d):
-                difference = points[j, k] - points[i, k]
-                offsets[count, k] = difference
-                total += difference * difference
-                along += difference * axis[k]
-            length = math.sqrt(total)
-            if j == i or length < closest:
-                continue
-            found[count] = j
-            distance[count] = length
-            projection[count] = abs(along) / length
-            slack[count] = 2.0 * noise / length
-            widest = max(widest, slack[count])
-            paired[count] = False
-            count += 1
-
-        order = np.argsort(projection[:count])
-        for first in range(count):
-            a = order[first]
-            for second in range(first + 1, count):
-                b = order[second]
-                apart = projection[b] - projection[a]
-                if apart > slack[a] + widest:
+        start = 0
+        while start < m:
+            # A run of neighbours in which each projection overlaps with one before it.
+            stop = start
+            reach = -1.0
+            while stop < m:
+                column = order[row, stop]
+                if projection[row, column] > 1.5:
                     break
-                if apart <= slack[a] + slack[b]:
-                    paired[a] = True
-                    paired[b] = True
+                squared = 0.0
+                for k in range(d):
+                    squared += (points[neighbours[row, column], k] - points[i, k]) ** 2
+                distance[stop] = math.sqrt(squared)
+                slack = 2.0 * noise / distance[stop]
+                if stop > start and projection[row, column] - slack > reach:
+                    break
+                reach = max(reach, projection[row, column] + slack)
+                free[stop] = True
+                stop += 1
+            if stop == start:
+                break
 
-        candidates = np.flatnonzero(paired[:count])
-        candidates = candidates[np.argsort(-distance[candidates])]
-        n_leaders = 0
-        leaders = np.empty(len(candidates), dtype=np.int64)
-        for a in candidates:
-            best = -1
-            smallest = (4.0 * noise) ** 2
-            for which in range(n_leaders):
-                b = leaders[which]
-                if abs(projection[a] - projection[b]) > slack[a] + slack[b]:
+            left = stop - start
+            while left >= 2:
+                leader = -1
+                for at in range(start, stop):
+                    if free[at] and (leader < 0 or distance[at] > distance[leader]):
+                        leader = at
+                far = neighbours[row, order[row, leader]]
+                free[leader] = False
+                joined[0] = far
+                size = 1
+                grid = True
+                for at in range(start, stop):
+                    if not free[at]:
+                        continue
+                    j = neighbours[row, order[row, at]]
+                    along = 0.0
+                    for k in range(d):
+                        along += (points[j, k] - points[i, k]) * (points[far, k] - points[i, k])
+                    along /= distance[leader] * distance[leader]
+                    off = 0.0
+                    for k in range(d):
+                        off += (points[j, k] - points[i, k] - along * (points[far, k] - points[i, k])) ** 2
+                    if off <= (4.0 * noise) ** 2:
+                        free[at] = False
+                        joined[size] = j
+                        size += 1
+                        grid = grid and is_simple_fraction(along, 4.0 * noise / distance[leader], chance)
+                left -= size
+                if size < 2 or grid:
                     continue
-                along = 0.0
-                for k in range(d):
-                    along += offsets[a, k] * offsets[b, k]
-                share = along / (distance[b] * distance[b])
-                off = 0.0
-                for k in range(d):
-                    difference = offsets[a, k] - share * offsets[b, k]
-                    off += difference * difference
-                if off <= smallest:
-                    smallest = off
-                    best = b
-                    position[a] = share
-            if best < 0:
-                leaders[n_leaders] = a
-                n_leaders += 1
-                best = a
-                position[a] = 1.0
-            leader[a] = best
+                if n_groups == len(owners):
+                    owners = grow(owners)
+                    limits = grow(limits)
+                while n_members + size > len(members):
+                    members = grow(members)
+                for at in range(size):
+                    members[n_members + at] = joined[at]
+                n_members += size
+                owners[n_groups] = i
+                n_groups += 1
+                limits[n_groups] = n_members
+            start = stop
 
-        for which in range(n_leaders):
-            b = leaders[which]
-            size = 0
-            grid = True
-            for a in candidates:
-                if leader[a] == b:
-                    size += 1
-                    if a != b and grid:
-                        grid = is_simple_fraction(position[a], 4.0 * noise / distance[b], chance)
-            if size < 2 or grid:
-                continue
-            if n_groups == len(owners):
-                owners = np.concatenate((owners, np.empty_like(owners)))
-                limits = np.concatenate((limits, np.empty_like(limits)))
-            while n_members + size > len(members):
-                members = np.concatenate((members, np.empty_like(members)))
-            for a in candidates:
-                if leader[a] == b:
-                    members[n_members] = found[a]
-                    n_members += 1
-            owners[n_groups] = i
-            n_groups += 1
-            limits[n_groups] = n_members
-
-    return owners[:n_groups].copy(), limits[: n_groups + 1].copy(), members[:n_members].copy()
+    return owners[:n_groups], limits[: n_groups + 1], members[:n_members]
 
 
 @compiled
@@ -244,29 +259,26 @@ def same_line(points, owners, limits, members, first_group, noise):
 
 @compiled
 def common_ends(centre, direction, first, last, size, partners, noise, largest_gap, largest_radius):
-    """Find the places beyond the end of a line where at least two other lines end as well.
+    """Find the places where two lines end: beyond or at the outermost members of both.
 
-    ``first`` and ``last`` are the positions of the outermost members, ``partners`` the lines to try with
-    each line (-1 for none); a single row stands for all lines. A line may be prolonged to a place if the
-    stretch without members is not implausibly long: given the farthest of ``size`` uniform members, the
-    log of the prolonged over the present length, times the number of the others, is exponential.
+    ``first`` and ``last`` are the positions of the outermost members, ``partners`` the lines to hold
+    against each line (-1 for none); a single row stands for all lines. A line may be prolonged to a place
+    if the stretch without members is not implausibly long: given the farthest of ``size`` uniform
+    members, the log of the prolonged over the present length, times the number of the others, is
+    exponential.
 
-    Returns the places and the radii of their errors.
+    Returns the two lines of each pair, the positions of the place on them, and the radius of its error.
     """
     n, d = centre.shape
-    m = partners.shape[1]
-    at = np.empty(m)
-    radius = np.empty(m)
-    places = np.empty((64, d))
-    radii = np.empty(64)
+    pairs = np.empty((64, 2), dtype=np.int64)
+    found = np.empty((64, 3))
     count = 0
     for a in range(n):
         length_a = last[a] - first[a]
         row = a if partners.shape[0] == n else 0
-        crossings = 0
-        for column in range(m):
+        for column in range(partners.shape[1]):
             b = partners[row, column]
-            if b < 0 or b == a:
+            if b <= a:
                 continue
             cosine = 0.0
             along_a = 0.0
@@ -281,18 +293,18 @@ def common_ends(centre, direction, first, last, size, partners, noise, largest_g
                 squared_sine = 0.0
                 for k in range(d):
                     squared_sine += (direction[a, k] - cosine * direction[b, k]) ** 2
-                if squared_sine < noise:
+                if squared_sine < noise * noise:
                     continue
             t = (cosine * along_b - along_a) / squared_sine
             s = (along_b - cosine * along_a) / squared_sine
             length_b = last[b] - first[b]
             error = noise * (2.0 + 2.0 * abs(t) / length_a + 2.0 * abs(s) / length_b)
-            r = error / math.sqrt(squared_sine)
-            if r > largest_radius:
+            radius = error / math.sqrt(squared_sine)
+            if radius > largest_radius:
                 continue
             beyond_a = max(t - last[a], first[a] - t)
             beyond_b = max(s - last[b], first[b] - s)
-            if beyond_a < -r or beyond_b < -r:
+            if beyond_a < -radius or beyond_b < -radius:
                 continue
             if (size[a] - 1) * math.log1p(max(beyond_a, 0.0) / length_a) > largest_gap:
                 continue
@@ -303,65 +315,42 @@ def common_ends(centre, direction, first, last, size, partners, noise, largest_g
                 off += (centre[a, k] - centre[b, k] + t * direction[a, k] - s * direction[b, k]) ** 2
             if off > error * error:
                 continue
-            at[crossings] = t
-            radius[crossings] = r
-            crossings += 1
-
-        order = np.argsort(at[:crossings])
-        start = 0
-        while start < crossings:
-            best = order[start]
-            reach = at[best] + radius[best]
-            stop = start + 1
-            while stop < crossings and at[order[stop]] - radius[order[stop]] <= reach:
-                reach = max(reach, at[order[stop]] + radius[order[stop]])
-                if radius[order[stop]] < radius[best]:
-                    best = order[stop]
-                stop += 1
-            if stop - start >= 2:
-                if count == len(radii):
-                    places = np.concatenate((places, np.empty_like(places)))
-                    radii = np.concatenate((radii, np.empty_like(radii)))
-                for k in range(d):
-                    places[count, k] = centre[a, k] + at[best] * direction[a, k]
-                radii[count] = radius[best]
-                count += 1
-            start = stop
-    return places[:count].copy(), radii[:count].copy()
+            if count == len(pairs):
+                pairs = grow_rows(pairs)
+                found = grow_rows(found)
+            pairs[count, 0] = a
+            pairs[count, 1] = b
+            found[count, 0] = t
+            found[count, 1] = s
+            found[count, 2] = radius
+            count += 1
+    return pairs[:count], found[:count]
 
 
 @compiled
-def representatives(places, radii, order, projection):
-    """Return the most accurate place of each cluster of places that agree within their errors.
+def shared_places(line, position, radius, needed):
+    """Return the most accurate entry of each run of at least ``needed`` entries that agree on a place.
 
-    ``order`` sorts the places by ``projection``, their position along an axis.
+    The entries are sorted by line and position.
     """
-    n, d = places.shape
-    taken = np.zeros(n, dtype=np.bool_)
+    n = len(line)
     chosen = np.empty(n, dtype=np.int64)
     count = 0
-    widest = radii.max() if n else 0.0
-    rank = np.empty(n, dtype=np.int64)
-    rank[order] = np.arange(n)
-    for a in np.argsort(radii):
-        if taken[a]:
-            continue
-        chosen[count] = a
-        count += 1
-        for step in (-1, 1):
-            at = rank[a]
-            while 0 <= at < n:
-                b = order[at]
-                if abs(projection[b] - projection[a]) > radii[a] + widest:
-                    break
-                if not taken[b]:
-                    off = 0.0
-                    for k in range(d):
-                        off += (places[a, k] - places[b, k]) ** 2
-                    if off <= (radii[a] + radii[b]) ** 2:
-                        taken[b] = True
-                at += step
-    return chosen[:count].copy()
+    start = 0
+    while start < n:
+        best = start
+        reach = position[start] + radius[start]
+        stop = start + 1
+        while stop < n and line[stop] == line[start] and position[stop] - radius[stop] <= reach:
+            reach = max(reach, position[stop] + radius[stop])
+            if radius[stop] < radius[best]:
+                best = stop
+            stop += 1
+        if stop - start >= needed:
+            chosen[count] = best
+            count += 1
+        start = stop
+    return chosen[:count]
 
 
 @compiled
@@ -390,10 +379,10 @@ def lines_through(places, radii, centre, direction, first, last, noise):
             if off > limit:
                 continue
             if count == len(lines):
-                lines = np.concatenate((lines, np.empty_like(lines)))
-                positions = np.concatenate((positions, np.empty_like(positions)))
+                lines = grow(lines)
+                positions = grow(positions)
             lines[count] = line
             positions[count] = t
             count += 1
         limits[place + 1] = count
-    return limits, lines[:count].copy(), positions[:count].copy()
+    return limits, lines[:count], positions[:count]

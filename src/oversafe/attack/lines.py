@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from oversafe.attack import _kernels
 from oversafe.errors import InputError
@@ -28,7 +30,7 @@ BoolArray = NDArray[np.bool_]
 CLOSEST = 1e3
 # The number of interpolated rows per table that may be taken for grid points by accident.
 GRID_ACCIDENTS = 0.01
-# A column has a grid when at least this share of its rows repeat a value.
+# Two values are a column's grid when at least this share of the rows has one of them.
 GRID_SHARE = 0.1
 _CHUNK_BYTES = 2**25
 
@@ -286,8 +288,7 @@ def find_lines(
         return _no_lines(d, points.noise)
     m = min(n - 1, n_neighbors or default_neighbors(n))
     chance = GRID_ACCIDENTS / n
-    axis = np.random.default_rng(0).normal(size=d)
-    axis /= np.linalg.norm(axis)
+    axis = random_axis(d)
     metrics = [np.ascontiguousarray(values.T)]
     units = points.span / points.span.max()
     if units.min() < 0.1:
@@ -297,9 +298,9 @@ def find_lines(
 
     def search(queries: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         neighbours = _neighbours(metrics, queries, m)
-        return _kernels.collinear_groups(
-            values, queries, neighbours, axis, points.noise, CLOSEST * points.noise, chance
-        )
+        projection = _kernels.projections(values, queries, neighbours, axis, CLOSEST * points.noise)
+        order = np.argsort(projection, axis=1)
+        return _kernels.collinear_groups(values, queries, neighbours, projection, order, points.noise, chance)
 
     step = max(1, _CHUNK_BYTES // (8 * n))
     found = Parallel(n_jobs=n_jobs, prefer="threads")(
@@ -313,10 +314,16 @@ def find_lines(
     first_group = np.searchsorted(owners, np.arange(n + 1))
     label = _kernels.same_line(values, owners, limits, members, first_group, points.noise)
     lines = _fit(values, owners, limits, members, label, points.noise)
-    lines = _mark_interpolated(lines, values, points, chance)
+    lines = _without_conflicts(_with_evidence(lines, values, points, chance, m), n)
     if among is not None:
         lines = replace(lines, indices=among[lines.indices])
     return lines
+
+
+def random_axis(d: int) -> FloatArray:
+    """Return a fixed unit vector that is parallel to nothing in particular."""
+    axis = np.random.default_rng(0).normal(size=d)
+    return axis / np.linalg.norm(axis)
 
 
 def default_neighbors(n: int) -> int:
@@ -378,7 +385,7 @@ def _dependent_columns(values: FloatArray, error: FloatArray) -> IntArray:
     # columns that are neighbours in the order of a random weighted sum.
     mirrored = np.where(np.sum((values - 0.5) ** 3, axis=0) < 0, 1 - values, values)
     order = np.argsort(np.random.default_rng(0).random(n) @ mirrored)
-    for a, b in zip(order[:-1], order[1:], strict=True):
+    for a, b in pairwise(order.tolist()):
         limit = error[a] + error[b]
         if (np.abs(values[:, a] - values[:, b]) <= limit).all() or (
             np.abs(values[:, a] + values[:, b] - 1) <= limit
@@ -412,7 +419,7 @@ def _fit(
     values: FloatArray, owners: IntArray, limits: IntArray, members: IntArray, label: IntArray, noise: float
 ) -> Lines:
     """Return one line per label, through the first and the last of the members of its groups."""
-    n, d = values.shape
+    n = len(values)
     _, label = np.unique(label, return_inverse=True)
     n_lines = int(label.max()) + 1
     entries = np.unique(np.concatenate((np.repeat(label, np.diff(limits)) * n + members, label * n + owners)))
@@ -450,23 +457,82 @@ def _fit(
     )
 
 
-def _mark_interpolated(lines: Lines, values: FloatArray, points: Points, chance: float) -> Lines:
-    """Mark the members that only interpolation explains, and drop the lines without one."""
+def _with_evidence(lines: Lines, values: FloatArray, points: Points, chance: float, m: int) -> Lines:
+    """Mark the members that only interpolation explains, and keep the lines with one that are no accident."""
     line = lines.line_of_member
     length = lines.length[line]
     share = (lines.position - lines.t_min[line]) / length
-    edge = CLOSEST * lines.noise / length
+    edge = 8 * lines.noise / length
     interpolated = (share > edge) & (share < 1 - edge)
     interpolated &= ~_kernels.simple_fractions(share, 4 * lines.noise / length, chance)
 
     varies = np.abs(lines.direction) * lines.length[:, None] > 8 * lines.noise
-    one_column = [len(np.unique(points.same[columns])) < 2 for columns in varies]
-    for number in np.flatnonzero(one_column):
+    freedom = np.array([len(np.unique(points.same[columns])) for columns in varies], dtype=np.int64)
+    for number in np.flatnonzero(freedom < 2):
         column = int(np.flatnonzero(varies[number])[0])
         members = slice(lines.indptr[number], lines.indptr[number + 1])
         interpolated[members] &= points.off_grid(column, values[lines.indices[members], column])
     lines = replace(lines, interpolated=interpolated)
-    return lines.select(np.logical_or.reduceat(interpolated, lines.indptr[:-1]))
+    keep = np.logical_or.reduceat(interpolated, lines.indptr[:-1])
+    keep[keep] = _is_no_accident(lines.select(keep), values, varies[keep], freedom[keep], m)
+    return lines.select(keep)
+
+
+def _without_conflicts(lines: Lines, n: int) -> Lines:
+    """Of lines that share two points, which two lines cannot, keep the one with the most members.
+
+    They arise where rounding is coarse: a point beside a crossing seems to be on a line with any two
+    neighbours on the other lines through it.
+    """
+    on = csr_array(
+        (np.ones(len(lines.indices), dtype=np.int64), lines.indices, lines.indptr), (len(lines), n)
+    )
+    shared = (on @ on.T).tocoo()
+    clash = (shared.data > 1) & (shared.row != shared.col)
+    if not clash.any():
+        return lines
+    rivals: dict[int, list[int]] = {}
+    for a, b in zip(shared.row[clash].tolist(), shared.col[clash].tolist(), strict=True):
+        rivals.setdefault(a, []).append(b)
+    keep = np.ones(len(lines), dtype=bool)
+    chosen: set[int] = set()
+    for number in sorted(rivals, key=lambda a: (-lines.sizes[a], -lines.length[a])):
+        if chosen.isdisjoint(rivals[number]):
+            chosen.add(number)
+        else:
+            keep[number] = False
+    return lines.select(keep)
+
+
+def _is_no_accident(
+    lines: Lines, values: FloatArray, varies: BoolArray, freedom: IntArray, m: int
+) -> BoolArray:
+    """Return which lines chance does not produce, with their errors, among so many rows.
+
+    A row at a distance from the others lies on their line by accident with about the share of directions
+    that the errors cover: (error / distance) ** (f - 1) when the line runs through f columns. Any row may
+    be the first of a line, any of its m neighbours the second and each further one; fewer than one such
+    line is to be expected in the table.
+    """
+    line = lines.line_of_member[1:-1]
+    gap = np.diff(lines.position)
+    nearest = np.minimum(gap[:-1], gap[1:])
+    distance = np.where(lines.interpolated[1:-1], nearest / (4 * lines.noise), 1)
+    surprise = (freedom[line] - 1) * np.log(np.maximum(distance, 1))
+
+    def certain(rows: FloatArray, neighbours: FloatArray) -> BoolArray:
+        evidence = np.maximum(surprise - np.log(neighbours[line]), 0)
+        return np.bincount(line, evidence, minlength=len(lines)) >= np.log(rows * neighbours)
+
+    rows, neighbours = np.full(len(lines), float(len(values))), np.full(len(lines), float(m))
+    open_cases = ~certain(rows, neighbours) & (freedom > 1)
+    for number in np.flatnonzero(open_cases):
+        # Only rows that agree with the line in its constant columns can lie on it.
+        constant = ~varies[number]
+        if constant.any():
+            off = np.abs(values[:, constant] - lines.centre[number, constant])
+            rows[number] = neighbours[number] = (off <= 8 * lines.noise).all(axis=1).sum()
+    return certain(rows, neighbours) | (freedom < 2)
 
 
 def _grid(values: FloatArray, error: float) -> tuple[float, float, float] | None:
@@ -477,7 +543,8 @@ def _grid(values: FloatArray, error: float) -> tuple[float, float, float] | None
     """
     distinct, counts = np.unique(values, return_counts=True)
     repeated = distinct[counts > 1]
-    if len(repeated) < 2 or counts[counts > 1].sum() < GRID_SHARE * len(values):
+    # Two values lie on a grid whatever they are, so that they must make up for it in number.
+    if len(repeated) < 2 or (len(repeated) == 2 and counts[counts > 1].sum() < GRID_SHARE * len(values)):
         return None
     # Euclid's algorithm multiplies the error by the number of steps in the range; the root of the error
     # lies between that and the step for up to 1 / (10 sqrt(error)) steps.

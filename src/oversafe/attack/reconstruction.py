@@ -23,6 +23,7 @@ from oversafe.attack.lines import (
     Points,
     find_lines,
     neighbors_to_search,
+    random_axis,
     read_points,
 )
 from oversafe.errors import InputError
@@ -147,7 +148,7 @@ class ReconSMOTE(Attack):
         self.tolerance = tolerance
         self.n_jobs = n_jobs
 
-    def run(self, X: Any, real: Any = None) -> ReconstructionResult:  # type: ignore[override]
+    def run(self, X: Any, real: Any = None) -> ReconstructionResult:
         """Recover real records from the synthetic rows of the minority class.
 
         Parameters
@@ -209,6 +210,8 @@ class ReconSMOTE(Attack):
             hit, found = _match(frame, ranges, real, tolerance=1e-6)
             details["precision"] = float(hit.mean()) if len(hit) else math.nan
             details["recall"] = float(found.mean())
+            details["recovered"] = int(found.sum())
+            details["distinct_real"] = len(found)
             details["risk_basis"] = "recall"
             successes, trials = int(found.sum()), len(found)
         details["seconds"] = perf_counter() - started
@@ -232,7 +235,7 @@ def _recover(lines: Lines, min_lines: int) -> list[IntArray]:
         return []
     first, last, size = lines.t_min, lines.t_max, lines.sizes
     largest_gap = -math.log(REJECTION)
-    places, radii = _kernels.common_ends(
+    pairs, found = _kernels.common_ends(
         lines.centre,
         lines.direction,
         first,
@@ -243,9 +246,12 @@ def _recover(lines: Lines, min_lines: int) -> list[IntArray]:
         largest_gap,
         _LARGEST_RADIUS,
     )
-    axis = np.random.default_rng(0).normal(size=places.shape[1])
-    projection = places @ (axis / np.linalg.norm(axis))
-    chosen = _kernels.representatives(places, radii, np.argsort(projection), projection)
+    line, position, radii = pairs.T.ravel(), found[:, :2].T.ravel(), np.tile(found[:, 2], 2)
+    order = np.lexsort((position, line))
+    order = order[_kernels.shared_places(line[order], position[order], radii[order], min_lines - 1)]
+    line, radii = line[order], radii[order]
+    places = lines.centre[line] + position[order, None] * lines.direction[line]
+    chosen = _distinct(places, radii)
     places, radii = places[chosen], radii[chosen]
     limits, line, position = _kernels.lines_through(
         places, radii, lines.centre, lines.direction, first, last, lines.noise
@@ -264,6 +270,24 @@ def _recover(lines: Lines, min_lines: int) -> list[IntArray]:
         ends = 2 * line[entries] + (position[entries] > 0)
         candidates.append((ends, gap[entries], int(inside[number])))
     return [ends // 2 for ends in _claim(candidates, min_lines)]
+
+
+def _distinct(places: FloatArray, radii: FloatArray) -> IntArray:
+    """Return one of each set of places that agree within their errors, the most accurate."""
+    projection = places @ random_axis(places.shape[1])
+    order = np.argsort(projection)
+    reach = radii + radii.max(initial=0)
+    start = np.searchsorted(projection[order], projection - reach)
+    stop = np.searchsorted(projection[order], projection + reach, side="right")
+    taken = np.zeros(len(places), dtype=bool)
+    chosen = []
+    for place in np.argsort(radii, kind="stable"):
+        if not taken[place]:
+            chosen.append(place)
+            near = order[start[place] : stop[place]]
+            distance = np.linalg.norm(places[near] - places[place], axis=1)
+            taken[near[distance <= radii[near] + radii[place]]] = True
+    return np.array(chosen, dtype=np.int64)
 
 
 def _claim(candidates: list[tuple[IntArray, FloatArray, int]], min_lines: int) -> list[IntArray]:
@@ -367,18 +391,23 @@ def _in_units(places: FloatArray, points: Points) -> tuple[pd.DataFrame, FloatAr
     columns: dict[int, Any] = {}
     for position in range(table.shape[1]):
         column = table.iloc[:, position]
-        constant = column.iloc[0] if column.nunique(dropna=False) == 1 else None
-        columns[position] = pd.Series(
-            [constant] * len(places), dtype=object if constant is None else column.dtype
-        )
-        if constant is not None and position in points.numeric:
-            ranges[position] = 0.0
+        value, dtype = np.nan, "float" if pd.api.types.is_numeric_dtype(column.dtype) else "object"
+        if _is_constant(column):
+            value, dtype = column.iloc[0], column.dtype
+            if position in points.numeric:
+                ranges[position] = 0.0
+        columns[position] = pd.Series([value] * len(places), dtype=dtype)
     for at, position in enumerate(points.columns.tolist()):
         columns[position] = points.low[at] + places[:, at] * points.span[at]
         ranges[position] = points.span[at]
     frame = pd.DataFrame(columns)
     frame.columns = table.columns
     return frame, ranges
+
+
+def _is_constant(column: pd.Series) -> bool:
+    first = column.iloc[0]
+    return bool(pd.api.types.is_scalar(first) and column.notna().all() and (column == first).all())
 
 
 def _match(records: Any, ranges: FloatArray, X_real: Any, tolerance: float) -> tuple[BoolArray, BoolArray]:

@@ -164,7 +164,7 @@ class Guarantee:
         )
 
     def __str__(self) -> str:
-        because = " ".join(_sentence(c) for c in self.caveats)
+        because = "; ".join(c.rstrip(".") for c in self.caveats) + "." if self.caveats else ""
         if self.status == "none":
             return f"No privacy guarantee: {because}" if because else "No privacy guarantee."
         who = "record" if self.unit == "record" else f"person (at most {self.rows_per_unit} rows each)"
@@ -316,7 +316,3 @@ def _plain_event_value(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain_event_value(v) for v in value]
     return value
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith((".", "!", "?")) else text + "."

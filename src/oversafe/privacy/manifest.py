@@ -113,8 +113,7 @@ def write_release(
 
 def read_manifest(release: str | Path) -> Manifest | None:
     """Return the manifest beside a release, or None; one that belongs to other bytes is refused."""
-    path = manifest_path(release)
-    if not path.is_file():
+    if not Path(release).is_file() or not (path := manifest_path(release)).is_file():
         return None
     manifest = Manifest.from_json(path.read_text(encoding="utf-8"))
     if manifest.sha256 != _checksum(Path(release)):

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from oversafe.attack import AttackResult, DistinSMOTE, ExactCopies, ReconSMOTE
+from oversafe.attack.copies import is_copy
 from oversafe.data import Schema, read_table
 from oversafe.data.files import write_text
 from oversafe.errors import InputError
@@ -26,6 +27,7 @@ _VERSION = 1
 _NO_MANIFEST = "the release came without a manifest, so nothing is known of how it was made"
 # A class that fewer rows speak for cannot hold the three lines of three rows that name a record.
 _FEWEST_ROWS = 7
+_MOST_POINTS = 600
 
 
 @dataclass(frozen=True)
@@ -305,22 +307,41 @@ def _steps(
 
 def _reconstruct(rows: pd.DataFrame, real: pd.DataFrame | None, label: Any) -> Finding:
     result = _labelled(ReconSMOTE().run(rows, real=real), label)
-    found = len(result.evidence)
+    found = len(result.records)
     if real is None:
         certain = found
         headline = f"{_people(found)} of class {str(label)!r} can be computed from the released rows alone."
     else:
-        certain = round(result.details["precision"] * found) if found else 0
-        total = result.details["real_records"]
+        certain, total = result.details["recovered"], result.details["distinct_real"]
         headline = (
             f"{certain} of the {total} real records of class {str(label)!r} "
             "can be computed from the released rows alone."
         )
-    return Finding(result, headline, certain)
+    return Finding(result, headline, certain, _picture(rows, result.records) if found else None)
+
+
+def _picture(rows: pd.DataFrame, records: pd.DataFrame) -> pd.DataFrame | None:
+    """Return released rows and recovered records in the two columns that tell the records apart best."""
+    numbers = records.select_dtypes("number").dropna(axis=1)
+    if numbers.shape[1] < 2:
+        return None
+    ranges = rows[numbers.columns].max() - rows[numbers.columns].min()
+    x, y = (
+        (numbers.std(ddof=0) / ranges.where(ranges > 0)).sort_values(ascending=False, kind="stable").index[:2]
+    )
+    shown = rows[[x, y]].sample(min(len(rows), _MOST_POINTS), random_state=0)
+    points = pd.concat(
+        [
+            shown.set_axis(["x", "y"], axis=1).assign(kind="released row"),
+            numbers[[x, y]].head(_MOST_POINTS).set_axis(["x", "y"], axis=1).assign(kind="record read back"),
+        ]
+    )
+    points.attrs = {"x": str(x), "y": str(y)}
+    return points
 
 
 def _distinguish(rows: pd.DataFrame, real: pd.DataFrame | None, label: Any) -> Finding | None:
-    truth = None if real is None else ExactCopies.matches(rows, real)
+    truth = None if real is None else is_copy(rows, real)
     if truth is not None and not truth.any():
         return None
     result = _labelled(DistinSMOTE().run(rows, truth=truth), label)
@@ -332,7 +353,7 @@ def _distinguish(rows: pd.DataFrame, real: pd.DataFrame | None, label: Any) -> F
 
 def _copies(rows: pd.DataFrame, real: pd.DataFrame, holdout: pd.DataFrame | None, label: Any) -> Finding:
     result = _labelled(ExactCopies().run(rows, real, holdout), label)
-    copied, total = result.details["copied"], result.details["real_records"]
+    copied, total = result.details["copied"], result.details["distinct_real"]
     headline = (
         f"{copied} of the {total} real records of class {str(label)!r} stand in the release as they are."
     )

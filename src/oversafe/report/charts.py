@@ -87,7 +87,8 @@ def _svg(chart: Any) -> str:
     import vl_convert
 
     styled = (
-        chart.configure(background="transparent", font="system-ui, sans-serif")
+        # The padding: a reader's fonts may be wider than those that the renderer measures with.
+        chart.configure(background="transparent", font="sans-serif", padding={"left": 24, "right": 12})
         .configure_view(stroke=None)
         .configure_axis(
             labelColor=_INK,

@@ -18,9 +18,11 @@ from oversafe.report.audit import Audit, audit
 from oversafe.report.page import cell, demo_page, section
 
 LABEL = "diagnosis"
-EPSILON = 5.0
+EPSILON = 1.0
+# Few intervals: with fifteen patients, finer histograms would hold more noise than people.
+N_BINS = 4
 _SEED = 0
-_MOST_PAIRS = 8
+_MOST_PAIRS = 15
 _SOURCE = "the summary table in scikit-learn's description of the data set, rounded outward"
 _BOUNDS = {
     "mean_radius": (5.0, 30.0),
@@ -85,7 +87,7 @@ def run_demo(folder: Path, progress: Callable[[str], None] = lambda step: None) 
     smote.to_json(folder / "smote_audit.json")
 
     progress(f"Drawing a table from noisy histograms, epsilon = {EPSILON:g}")
-    synthesizer = HistogramSynthesizer(epsilon=EPSILON, schema=demo_schema(), n_bins=8).fit(X, y)
+    synthesizer = HistogramSynthesizer(epsilon=EPSILON, schema=demo_schema(), n_bins=N_BINS).fit(X, y)
     counts = {"benign": len(y) - len(patients), "malignant": len(y) - len(patients)}
     X_private, y_private = synthesizer.sample(class_counts=counts)
     private_file = folder / "private_release.csv"
@@ -93,7 +95,7 @@ def run_demo(folder: Path, progress: Callable[[str], None] = lambda step: None) 
         X_private.assign(**{LABEL: y_private}),
         private_file,
         synthesizer.guarantee_,
-        {"method": "histograms", "epsilon": EPSILON, "n_bins": 8},
+        {"method": "histograms", "epsilon": EPSILON, "n_bins": N_BINS},
     )
 
     progress("Attacking the private release")

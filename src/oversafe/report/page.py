@@ -13,7 +13,7 @@ from oversafe.report.audit import Audit
 from oversafe.report.charts import records_chart, risk_chart, shorten
 
 _MOST_ROWS = 25
-_MOST_COLUMNS = 12
+_MOST_COLUMNS = 16
 _LIGHTS = {"exposed": "Exposed", "unproven": "Unproven", "protected": "Protected"}
 _THREATS = {
     "reconstruction": "Can real records be computed from the release?",

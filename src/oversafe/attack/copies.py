@@ -1,0 +1,204 @@
+"""Real rows that stand in a release verbatim."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from oversafe.attack.base import Attack, AttackResult, wilson_interval
+from oversafe.errors import InputError
+
+_SHOWN = 100
+
+
+class ExactCopies(Attack):
+    """Count the real rows that a release contains word for word.
+
+    The risk is the share of the distinct real rows that are in the release. Rows that many people share
+    (three yes-or-no columns) are copied by chance, and what chance gives is subtracted: the share of a
+    holdout of people who had no part in the release, or, without one, the share to expect if the release
+    drew each of its columns by itself.
+
+    See Also
+    --------
+    ReconSMOTE : Recovers real rows that are not in the release.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from oversafe.attack import ExactCopies
+    >>> real = pd.DataFrame({"age": [31, 47, 58, 64], "town": ["A", "B", "B", None]})
+    >>> release = pd.DataFrame({"age": [64, 31, 50], "town": [None, "A", "B"]})
+    >>> round(ExactCopies().run(release, real).risk, 2)
+    0.35
+    """
+
+    def run(self, release: Any, real: Any, holdout: Any = None) -> AttackResult:
+        """Compare the rows of the release with the real ones.
+
+        Parameters
+        ----------
+        release : DataFrame or array
+            The released rows.
+        real : DataFrame or array
+            The real rows. DataFrames are compared in the columns that all tables share, by name; with an
+            array among the tables, all columns are compared in their order.
+        holdout : DataFrame or array, optional
+            Rows of the same kind that had no part in the release. Those equal to a real row are left out.
+
+        Returns
+        -------
+        AttackResult
+            ``evidence`` holds the first 100 copied rows with the number of their copies, ``details`` the
+            counts.
+
+        Raises
+        ------
+        InputError
+            If a table is empty or the tables have no column in common.
+        """
+        tables = {"release": release, "real": real}
+        if holdout is not None:
+            tables["holdout"] = holdout
+        rows = _row_numbers(tables)
+        released = rows["release"]
+        distinct = pd.unique(rows["real"])
+        copied = np.isin(distinct, released)
+        shares = [(int(copied.sum()), len(distinct))]
+        details: dict[str, Any] = {
+            "copied": shares[0][0],
+            "distinct_real": shares[0][1],
+            "released_copies": int(np.isin(released, distinct).sum()),
+            "released_rows": len(released),
+        }
+        risk = shares[0][0] / shares[0][1]
+        interval = wilson_interval(*shares[0])
+        if holdout is not None:
+            others = np.setdiff1d(rows["holdout"], distinct)
+            by_chance = int(np.isin(others, released).sum())
+            details["copied_holdout"] = by_chance
+            details["distinct_holdout"] = len(others)
+            if len(others):
+                risk -= by_chance / len(others)
+                interval = difference_interval(*shares[0], by_chance, len(others))
+        else:
+            chance = _chance_of_copies(release, real)
+            details["expected_by_chance"] = chance
+            risk -= chance
+            interval = interval[0] - chance, interval[1] - chance
+        first = np.flatnonzero(np.isin(rows["real"], released) & ~pd.Series(rows["real"]).duplicated())[
+            :_SHOWN
+        ]
+        evidence = pd.DataFrame(real).iloc[first].copy()
+        copies = np.bincount(released, minlength=int(distinct.max()) + 1)[rows["real"][first]]
+        evidence.insert(evidence.shape[1], "copies", copies, allow_duplicates=True)
+        return AttackResult(
+            name="ExactCopies",
+            threat="reconstruction",
+            risk=max(0.0, risk),
+            interval=(max(0.0, interval[0]), max(0.0, interval[1])),
+            evidence=evidence,
+            details=details,
+        )
+
+
+def is_copy(rows: Any, real: Any) -> NDArray[np.bool_]:
+    """Return which rows are equal to a real one, in the columns that both tables share."""
+    numbers = _row_numbers({"release": rows, "real": real})
+    return np.isin(numbers["release"], numbers["real"])
+
+
+def _chance_of_copies(release: Any, real: Any) -> float:
+    """Return the expected share of the distinct real rows in a release whose columns are drawn independently."""
+    release, real = pd.DataFrame(release), pd.DataFrame(real)
+    shared = [column for column in real.columns if column in release.columns]
+    rows = real[shared].drop_duplicates()
+    log_chance = np.zeros(len(rows))
+    for column in shared:
+        numbers = _row_numbers({"release": release[[column]], "real": rows[[column]]})
+        counts = np.bincount(numbers["release"], minlength=int(numbers["real"].max()) + 1)
+        with np.errstate(divide="ignore"):
+            log_chance += np.log(counts[numbers["real"]] / len(release))
+    # The chance that one of the released rows is this one: 1 - (1 - p)^n, without losing a small p.
+    chance = np.minimum(np.exp(log_chance), 1.0)
+    with np.errstate(divide="ignore"):
+        return float(-np.expm1(len(release) * np.log1p(-chance)).mean())
+
+
+def difference_interval(
+    successes: float, trials: int, other_successes: float, other_trials: int, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Return Newcombe's hybrid score interval of the difference of two independent proportions.
+
+    Parameters
+    ----------
+    successes, trials : float, int
+        The first proportion.
+    other_successes, other_trials : float, int
+        The proportion that is subtracted.
+    confidence : float
+        Coverage of the interval.
+
+    References
+    ----------
+    Newcombe, "Interval estimation for the difference between independent proportions: comparison of
+    eleven methods", Statistics in Medicine 17 (1998), method 10.
+    """
+    share = successes / trials if trials else 0.5
+    other = other_successes / other_trials if other_trials else 0.5
+    low, high = wilson_interval(successes, trials, confidence)
+    other_low, other_high = wilson_interval(other_successes, other_trials, confidence)
+    below = np.hypot(share - low, other_high - other)
+    above = np.hypot(high - share, other - other_low)
+    return max(-1.0, float(share - other - below)), min(1.0, float(share - other + above))
+
+
+def _row_numbers(tables: dict[str, Any]) -> dict[str, NDArray[np.int64]]:
+    """Number the rows of the tables so that equal rows have equal numbers."""
+    frames = {}
+    for name, table in tables.items():
+        if not isinstance(table, pd.DataFrame) and np.ndim(table) != 2:
+            raise InputError(f"the {name} table has {np.ndim(table)} dimension(s), expected 2")
+        frames[name] = pd.DataFrame(table)
+        if not len(frames[name]):
+            raise InputError(f"the {name} table has no rows; pass at least one")
+        if frames[name].columns.has_duplicates:
+            twice = frames[name].columns[frames[name].columns.duplicated()][0]
+            raise InputError(f"the {name} table has two columns named {twice!r}; rename one")
+    if not all(isinstance(table, pd.DataFrame) for table in tables.values()):
+        widths = {name: frame.shape[1] for name, frame in frames.items()}
+        if len(set(widths.values())) > 1:
+            raise InputError(
+                f"the tables differ in their numbers of columns ({widths}); pass the same columns"
+            )
+        frames = {name: frame.set_axis(range(frame.shape[1]), axis=1) for name, frame in frames.items()}
+    shared = [c for c in frames["real"].columns if all(c in frame.columns for frame in frames.values())]
+    if not shared:
+        raise InputError(f"the tables {', '.join(frames)} have no column in common; name the columns alike")
+    lengths = [len(frame) for frame in frames.values()]
+    numbers = np.zeros(sum(lengths), dtype=np.int64)
+    for column in shared:
+        parts = [_plain(frame[column]) for frame in frames.values()]
+        if len({part.dtype for part in parts}) > 1:
+            parts = [part.astype(object) for part in parts]
+        codes = pd.factorize(np.concatenate(parts), use_na_sentinel=True)[0] + 1
+        # Renumbering after each column keeps the product below the square of the number of rows.
+        numbers = pd.factorize(numbers * (int(codes.max()) + 1) + codes)[0].astype(np.int64)
+    limits = np.cumsum(lengths)[:-1]
+    return dict(zip(frames, np.split(numbers, limits), strict=True))
+
+
+def _plain(column: pd.Series) -> NDArray[Any]:
+    """Return the values of a column in a form in which equal values of different dtypes are equal."""
+    if pd.api.types.is_bool_dtype(column.dtype) and not column.hasnans:
+        return column.to_numpy(dtype=float)
+    if pd.api.types.is_integer_dtype(column.dtype) and not column.hasnans:
+        values = column.to_numpy()
+        exact = values.min() > -(2**53) and values.max() < 2**53
+        return values.astype(float if exact else object)
+    if pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_complex_dtype(column.dtype):
+        return column.to_numpy(dtype=float, na_value=np.nan)
+    return column.astype(object).to_numpy()

@@ -1,0 +1,178 @@
+"""The audit runs what the material allows, and says what it could not."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from imblearn.over_sampling import SMOTE
+from sklearn.preprocessing import MinMaxScaler
+
+from oversafe import audit
+from oversafe.data import load_dataset
+from oversafe.errors import InputError
+from oversafe.privacy import Guarantee, write_release
+from oversafe.protect import HistogramSynthesizer, RandomOverSampler
+
+
+@pytest.fixture(scope="module")
+def real():
+    X, y = load_dataset("breast_cancer")
+    return X.assign(diagnosis=y)
+
+
+@pytest.fixture(scope="module")
+def augmented(real):
+    X, y = SMOTE(random_state=1).fit_resample(real.drop(columns="diagnosis"), real["diagnosis"])
+    return X.assign(diagnosis=y)
+
+
+def by_name(report):
+    return {f.result.name: f for f in report.findings}
+
+
+def test_release_alone(augmented):
+    report = audit(augmented, "diagnosis")
+    assert report.verdict.level == "exposed"
+    found = {(f.result.name, f.result.details["class"]): f for f in report.findings}
+    assert found["ReconSMOTE", "malignant"].certain_records >= 13
+    assert found["ReconSMOTE", "benign"].certain_records == 0
+    assert ("DistinSMOTE", "malignant") in found
+    assert "real table" in report.not_run["ExactCopies"]
+
+
+def test_with_the_real_table(augmented, real):
+    found = by_name(audit(augmented, "diagnosis", real=real))
+    assert found["ReconSMOTE"].result.details["precision"] == 1.0
+    assert found["DistinSMOTE"].result.details["precision"] == 1.0
+    assert found["DistinSMOTE"].result.details["recall"] == 1.0
+    assert found["ExactCopies"].result.details["copied"] == 15
+
+
+def test_with_a_holdout(augmented, real):
+    X, y = load_dataset("breast_cancer_holdout")
+    found = by_name(audit(augmented, "diagnosis", real=real, holdout=X.assign(diagnosis=y)))
+    assert found["ExactCopies"].result.details["distinct_holdout"] == 197
+    assert found["ExactCopies"].result.details["copied_holdout"] == 0
+
+
+def test_synthetic_rows_alone_are_enough(augmented, real):
+    synthetic = augmented.iloc[len(real) :]
+    report = audit(synthetic, "diagnosis", real=real)
+    assert by_name(report)["ReconSMOTE"].result.details["recall"] >= 0.85
+    assert "DistinSMOTE" not in by_name(report)
+
+
+def test_copied_rows_are_exposed(real):
+    X, y = RandomOverSampler(random_state=0).fit_resample(real.drop(columns="diagnosis"), real["diagnosis"])
+    report = audit(X.assign(diagnosis=y), "diagnosis", real=real)
+    assert report.verdict.level == "exposed"
+    assert by_name(report)["ExactCopies"].result.risk == pytest.approx(1, abs=0.01)
+
+
+def test_rows_that_agree_by_chance_are_not_held_against_a_release():
+    rng = np.random.default_rng(0)
+    real = pd.DataFrame(rng.integers(0, 2, (500, 4)), columns=list("abcd")).assign(y=rng.random(500) < 0.2)
+    X, y = HistogramSynthesizer(5.0, random_state=0).fit_resample(real[list("abcd")], real["y"])
+    report = audit(X.assign(y=y), "y", real=real)
+    assert by_name(report)["ExactCopies"].result.interval[0] < 0.1
+    assert report.verdict.level != "exposed"
+
+
+def test_an_untouched_table_is_not_called_reconstructed(real):
+    report = audit(real, "diagnosis")
+    assert all(f.certain_records == 0 for f in report.findings)
+    assert report.verdict.level == "unproven"
+
+
+def test_guarantee_comes_from_the_manifest(real, tmp_path):
+    path = tmp_path / "release.parquet"
+    write_release(real, path, Guarantee.none("these are real rows"), {})
+    assert audit(path, "diagnosis").guarantee == Guarantee.none("these are real rows")
+
+
+def test_mixed_kinds_text_labels_three_classes_and_missing_values():
+    rng = np.random.default_rng(3)
+    n = 400
+    real = pd.DataFrame(
+        {
+            "a": rng.normal(size=n),
+            "b": rng.normal(size=n),
+            "c": rng.normal(size=n),
+            "age": rng.integers(20, 90, n),
+            "ward": rng.choice(["n", "s"], n),
+            "gap": np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n)),
+            "y": np.repeat(["common", "rare", "rarest"], [350, 30, 20]),
+        }
+    )
+    numbers = real[["a", "b", "c", "age"]]
+    X, y = SMOTE(random_state=0).fit_resample(numbers, real["y"])
+    release = X.assign(ward=rng.choice(["n", "s"], len(X)), gap=np.nan, y=y)
+    report = audit(release, "y", real=real)
+    found = {(f.result.name, f.result.details["class"]): f for f in report.findings}
+    for label in ("rare", "rarest"):
+        assert found["ReconSMOTE", label].certain_records > 0, label
+    assert ("ReconSMOTE", "common") not in found
+    json.loads(report.to_json())
+
+
+def test_time_limit(augmented):
+    report = audit(augmented, "diagnosis", time_limit=0)
+    assert not report.findings and all("time limit" in r for n, r in report.not_run.items() if "Recon" in n)
+
+
+def test_what_is_written(augmented, real, tmp_path):
+    report = audit(augmented, "diagnosis", real=real)
+    page = report.to_html(tmp_path / "r.html")
+    figures = json.loads(report.to_json(tmp_path / "r.json"))
+    assert (tmp_path / "r.html").read_text() == page and len(page) < 3_000_000
+    assert figures["release"]["classes"] == {"benign": 300, "malignant": 300}
+    assert "EXPOSED" in str(report) and "\x1b" not in str(report)
+    assert "srcdoc" in report._repr_html_()
+
+
+def test_hostile_names_and_values_are_only_text():
+    markup = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>']
+    hostile = [*markup, "=cmd|'/c calc'!A1", "x" * 10_000, "😀 عربي"]
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(320, 5)), columns=hostile)
+    y = pd.Series(np.where(np.arange(320) < 20, "<b>rare</b>", "{{ 7 * 7 }}"))
+    X_new, y_new = SMOTE(random_state=0).fit_resample(X, y)
+    page = audit(X_new.assign(label=y_new), "label", real=X.assign(label=y)).to_html()
+    assert "<script" not in page and "<img" not in page and "<b>rare" not in page
+    assert "{{ 7 * 7 }}" in page and "x" * 200 not in page
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: (t, "nope"), "no column 'nope'"),
+        (lambda t: (t.assign(diagnosis="benign"), "diagnosis"), "one class only"),
+        (lambda t: (t.assign(diagnosis=t["diagnosis"].where(t.index != 2)), "diagnosis"), "row 3"),
+        (lambda t: (t.head(0), "diagnosis"), "no rows"),
+    ],
+)
+def test_bad_input(real, change, message):
+    with pytest.raises(InputError, match=message):
+        audit(*change(real))
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("name", "recall"), [("yeast_me2", 0.99), ("ecoli", 0.40)])
+def test_published_figures(name, recall, data_folder):
+    """The paper's figures, through files as a person would use them, on a scaled table."""
+    X, y = load_dataset(name)
+    X = pd.DataFrame(MinMaxScaler((-1, 1)).fit_transform(X), columns=X.columns)
+    real = X.assign(target=y)
+    recalls = []
+    for seed in range(5):
+        X_new, y_new = SMOTE(random_state=seed).fit_resample(X, y)
+        augmented = X_new.assign(target=y_new)
+        found = by_name(audit(augmented, "target", real=real))
+        assert found["DistinSMOTE"].result.details["precision"] == 1.0
+        assert found["DistinSMOTE"].result.details["recall"] == 1.0
+        synthetic = pd.concat([augmented.iloc[: len(X)].query("target == 0"), augmented.iloc[len(X) :]])
+        recon = by_name(audit(synthetic, "target", real=real))["ReconSMOTE"].result
+        assert recon.details["precision"] == 1.0
+        recalls.append(recon.details["recall"])
+    assert np.mean(recalls) >= recall, recalls
