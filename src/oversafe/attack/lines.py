@@ -468,13 +468,21 @@ def _with_evidence(lines: Lines, values: FloatArray, points: Points, chance: flo
 
     varies = np.abs(lines.direction) * lines.length[:, None] > 8 * lines.noise
     freedom = np.array([len(np.unique(points.same[columns])) for columns in varies], dtype=np.int64)
-    for number in np.flatnonzero(freedom < 2):
-        column = int(np.flatnonzero(varies[number])[0])
-        members = slice(lines.indptr[number], lines.indptr[number + 1])
-        interpolated[members] &= points.off_grid(column, values[lines.indices[members], column])
+    single = np.where(freedom < 2, varies.argmax(axis=1), -1)
+    off_grid = {column: points.off_grid(column, values[:, column]) for column in set(single.tolist()) - {-1}}
+    for column, off in off_grid.items():
+        interpolated &= off[lines.indices] | (single[line] != column)
     lines = replace(lines, interpolated=interpolated)
     keep = np.logical_or.reduceat(interpolated, lines.indptr[:-1])
     keep[keep] = _is_no_accident(lines.select(keep), values, varies[keep], freedom[keep], m)
+
+    # If interpolation put values off a column's grid, lines explain most of them. Otherwise the column has
+    # such values by itself, like a measurement that is cut off at two limits.
+    explained = np.zeros(len(values), dtype=bool)
+    explained[lines.indices[np.repeat(keep, lines.sizes)]] = True
+    for column, off in off_grid.items():
+        if 2 * (off & explained).sum() < off.sum():
+            keep &= single != column
     return lines.select(keep)
 
 
