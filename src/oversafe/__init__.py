@@ -5,7 +5,6 @@ The rooms, in the order the data flows: :mod:`oversafe.data`, :mod:`oversafe.pri
 """
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,6 +19,8 @@ _ROOMS = ("data", "privacy", "protect", "attack", "measure", "report")
 def __getattr__(name: str) -> Any:
     # Loaded on first use: importing the package must stay quick, and pandas alone takes half a second.
     if name == "__version__":
+        from importlib.metadata import version
+
         return version("oversafe")
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
