@@ -24,7 +24,7 @@ ORDER = [
     {"cli", "app", "__main__"},
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
-SHARED = {"errors", "compiled"}
+SHARED = {"errors", "compiled", "text"}
 # What `pip install oversafe` alone does not bring.
 OPTIONAL = {
     "dask",

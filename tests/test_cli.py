@@ -191,6 +191,8 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(command, tmp_path):
         ),
         (["schema", "check", "text.csv", "--schema", "text.toml"], "'z' has 1 values that are not numbers"),
         (["schema", "check", "good.csv", "--schema", "missing.toml"], "cannot be read"),
+        (["protect", "good.csv", "-l", "y", "--out", "good.csv"], "the table itself"),
+        (["protect", "good.csv", "-l", "y", "--out", "r.csv", "--seed", "-1"], "--seed -1"),
         (["audit", "postgres://me:secret@127.0.0.1:1/db", "-l", "y"], "#"),
     ],
 )
@@ -209,6 +211,22 @@ def test_bad_use_is_one_sentence(arguments, message, tmp_path):
     assert done.returncode == 2, done
     assert message in done.stderr and done.stderr.count("\n") == 1 and "secret" not in done.stderr
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_gate_is_not_passed_when_nothing_was_run(tmp_path):
+    pd.DataFrame({"x": range(8), "z": range(8), "y": [0, 0, 0, 0, 1, 1, 1, 1]}).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    done = oversafe("audit", "t.csv", "-l", "y", "--fail-on", "exposed", cwd=tmp_path)
+    assert done.returncode == 2 and "no attack could be run" in done.stderr
+
+
+def test_a_label_column_with_an_awkward_name(tables, tmp_path):
+    table = read_table(tables / "real.csv").rename(columns={"diagnosis": "self"})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    done = oversafe("protect", "t.csv", "-l", "self", "--out", "r.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert list(read_table(tmp_path / "r.csv").columns) == list(table.columns)
 
 
 def test_a_defect_is_exit_code_3(tmp_path):

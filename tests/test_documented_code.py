@@ -11,7 +11,9 @@ import pytest
 import oversafe
 
 MODULES = [
-    module.name for module in pkgutil.walk_packages(oversafe.__path__, "oversafe.") if module.name != "oversafe.cli"
+    module.name
+    for module in pkgutil.walk_packages(oversafe.__path__, "oversafe.")
+    if module.name != "oversafe.cli"
 ]
 
 

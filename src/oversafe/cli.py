@@ -6,11 +6,12 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from oversafe.errors import InputError, MissingExtraError
+from oversafe.text import showable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,13 +85,15 @@ def demo(
 
     Examples:  oversafe demo   |   oversafe demo --out /tmp/demo
     """
+    from rich.markup import escape
+
     from oversafe.report.demo import run_demo
     from oversafe.report.terminal import summary
 
     console = _console()
     _check_folder(out, make=True)
     with console.status("Starting") as status:
-        result = run_demo(out, progress=status.update)
+        result = run_demo(out, progress=lambda step: status.update(escape(step)))
     console.rule("A table balanced with SMOTE, handed out without the patients")
     console.print(summary(result.smote))
     console.rule("The same table as noisy histograms, class by class")
@@ -141,8 +144,11 @@ def audit(
         )
 
         # Loaded only now: a mistake in the files is told before the attacks' libraries are waited for.
+        from rich.markup import escape
+
         from oversafe.privacy import read_manifest
         from oversafe.report import audit as run_audit
+        from oversafe.report.audit import file_name
         from oversafe.report.terminal import summary
 
         manifest = None if "://" in release else read_manifest(release)
@@ -153,8 +159,8 @@ def audit(
             holdout=held,
             guarantee=None if manifest is None else manifest.guarantee,
             time_limit=seconds,
-            progress=status.update,
-            name=_shown(release),
+            progress=lambda step: status.update(escape(showable(step))),
+            name=file_name(release),
         )
     if report is not None:
         result.to_html(report)
@@ -165,6 +171,9 @@ def audit(
         console.print(summary(result))
         if report is not None:
             console.print(f"Report: {report}", soft_wrap=True, markup=False, highlight=False)
+    if fail_on is not None and not result.findings:
+        reasons = "; ".join(f"{attack}: {reason}" for attack, reason in result.not_run.items())
+        raise InputError(f"no attack could be run, so the gate says nothing ({reasons})")
     failing = {"exposed": ("exposed",), "unproven": ("exposed", "unproven"), None: ()}[fail_on]
     if result.verdict.level in failing:
         raise typer.Exit(_EXIT_GATE)
@@ -195,35 +204,47 @@ def protect(
     Examples:  oversafe protect t.csv -l y --epsilon 1 --schema s.toml --out r.csv   |   oversafe protect t.csv
     -l y --method smote --out r.csv
     """
+    from dataclasses import replace
+
     from oversafe.data import Schema
     from oversafe.privacy import write_release
+    from oversafe.protect.base import check_labels
     from oversafe.protect.methods import make_protector
 
     _check_folder(out.parent)
-    declared = None if schema is None else Schema.from_toml(schema)
-    protector = make_protector(
-        method, epsilon=epsilon, schema=_with_label(declared, label), balance=balance, random_state=seed
-    )
+    if seed is not None and seed < 0:
+        raise InputError(f"--seed {seed} was given; it is a whole number of at least 0")
+    if "://" not in table and out.exists() and Path(table).exists() and out.samefile(table):
+        raise InputError(f"--out {str(out)!r} is the table itself; name another file, the original is needed")
+    declared = None if schema is None else replace(Schema.from_toml(schema), label=label)
+    person = None if declared is None else declared.person
+    if declared is not None and person is not None:
+        declared = declared.drop([person])
+    protector = make_protector(method, epsilon=epsilon, schema=declared, balance=balance, random_state=seed)
+
     frame = _read(table, {"separator": separator, "decimal": decimal, "encoding": encoding})
-    inferred = Schema.infer(frame, label=label)
-    _check_classes(frame, label)
-    if declared is not None:
-        frame = declared.conform(frame)
-    elif naming := inferred.naming_columns:
+    if person is not None:
+        # It says whose row it is, which no release carries.
+        frame = frame.drop(columns=person, errors="ignore")
+    described = Schema.infer(frame, label=label) if declared is None else declared
+    if naming := described.naming_columns:
         raise InputError(
-            f"column {naming[0]!r} seems to hold names, identifiers or free text, which a release must not carry; "
+            f"column {naming[0]!r} seems to hold {described[naming[0]].naming}, which a release must not carry; "
             "drop it, or declare what it is: oversafe schema init"
         )
+    frame = described.conform(frame)
+    check_labels(frame[label])
     console = _console()
     with console.status(f"Protecting with {method}"):
         X, y = protector.fit_resample(frame.drop(columns=label), frame[label])
-        release = X.assign(**{label: y})[list(frame.columns)]
+        release = X.copy(deep=False)
+        release.insert(list(frame.columns).index(label), label, y)
         settings = {
             "method": method,
             **{k: str(v) for k, v in protector.get_params().items() if k != "schema"},
         }
         write_release(release, out, protector.guarantee_, settings)
-    console.print(str(protector.guarantee_), markup=False, highlight=False)
+    console.print(showable(str(protector.guarantee_)), markup=False, highlight=False)
     console.print(f"Release: {out} ({len(release)} rows)", soft_wrap=True, markup=False, highlight=False)
 
 
@@ -253,8 +274,9 @@ def schema_init(
     if out is None:
         typer.echo(text, nl=False)
     for name in found.naming_columns:
-        what = "identifiers" if found[name].kind == "identifier" else "free text"
-        typer.echo(f"column {name!r} seems to hold {what}: drop it, or declare another kind", err=True)
+        typer.echo(
+            f"column {name!r} seems to hold {found[name].naming}: drop it, or declare another kind", err=True
+        )
     if out is not None:
         typer.echo(f"Schema: {out} ({len(found)} columns)")
 
@@ -275,7 +297,7 @@ def schema_check(
 
     declared = Schema.from_toml(schema)
     declared.conform(_read(table, {"separator": separator, "decimal": decimal, "encoding": encoding}))
-    typer.echo(f"{_shown(table)} fits the schema ({len(declared)} columns).")
+    typer.echo(f"The table fits the schema ({len(declared)} columns).")
     if naming := declared.naming_columns:
         typer.echo(f"Identifiers or free text, to be dropped or declared: {', '.join(naming)}.")
     if private := [c.name for c in declared if c.domain == "data" and not c.names_people]:
@@ -288,18 +310,6 @@ def _read(source: str, options: dict[str, str | None]) -> pd.DataFrame:
     from oversafe.data import read_table
 
     return read_table(source, **options)
-
-
-def _check_classes(frame: pd.DataFrame, label: str) -> None:
-    from oversafe.protect.base import check_labels
-
-    check_labels(frame[label])
-
-
-def _with_label(schema: Any, label: str) -> Any:
-    from dataclasses import replace
-
-    return None if schema is None else replace(schema, label=label)
 
 
 def _check_folder(folder: Path, *, make: bool = False) -> None:
@@ -319,11 +329,6 @@ def _duration(text: str) -> float:
     return float(match[1]) * _SECONDS[match[2] or ""]
 
 
-def _shown(source: str) -> str:
-    # A database address may hold a password.
-    return source.rpartition("#")[2] if "://" in source else Path(source).name
-
-
 def _console() -> Console:
     from rich.console import Console
 
@@ -331,5 +336,5 @@ def _console() -> Console:
 
 
 def _fail(message: str, code: int) -> None:
-    print("oversafe: " + " ".join(message.split()), file=sys.stderr)
+    print("oversafe: " + showable(" ".join(message.split())), file=sys.stderr)
     sys.exit(code)

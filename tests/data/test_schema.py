@@ -157,6 +157,11 @@ def test_saving_and_loading_keeps_where_a_domain_comes_from():
     assert (again["x"].domain, again["x"].source, again["z"].domain) == ("public", "code book", "data")
 
 
+def toml(**facts: str) -> Schema:
+    entry = {"name": '"x"', "kind": '"continuous"', "dtype": '"float64"', **facts}
+    return Schema.from_toml("version = 1\n[[column]]\n" + "\n".join(f"{k} = {v}" for k, v in entry.items()))
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -176,6 +181,33 @@ def test_saving_and_loading_keeps_where_a_domain_comes_from():
         (lambda: Schema.from_toml("version = 9\nx = 1"), "version 9"),
         (lambda: Schema.from_toml("missing.toml"), "cannot be read"),
         (lambda: Schema.from_toml('version = 1\n[[column]]\nname = "x"'), "no kind"),
+        (lambda: toml(missing='"yes"'), "missing = 'yes'"),
+        (lambda: toml(decimals='"two"'), "decimals = 'two'"),
+        (lambda: toml(decimals="1.5"), "decimals = 1.5"),
+        (lambda: toml(decimals="99"), "decimals = 99"),
+        (lambda: toml(source="5"), "source = 5"),
+        (lambda: toml(bounds="[1, 2]"), "minimum and maximum"),
+        (lambda: toml(minimum="1"), "only one of"),
+        (lambda: toml(minimum='"a"', maximum='"b"'), "two numbers"),
+        (lambda: toml(minimum="nan", maximum="nan"), "not finite"),
+        (lambda: toml(kind='"integer"', minimum="0.5", maximum="9"), "whole numbers"),
+        (lambda: toml(kind='"integer"', minimum="0", maximum="1" + "0" * 400), "not finite|whole numbers"),
+        (lambda: toml(kind='"datetime"', minimum='"soon"', maximum='"later"'), "2024-12-31"),
+        (lambda: toml(kind='"categorical"', categories='[["x"]]'), "categories are text"),
+        (lambda: toml(kind='"categorical"', categories="[nan]"), "categories are text"),
+        (lambda: toml(kind='"categorical"', categories='"x"'), "not a list"),
+        (lambda: toml(dtype='"date"'), "pandas does not know"),
+        (lambda: toml(dtype="5"), "dtype = 5"),
+        (lambda: toml(dtype='"datetime64[ns, Nowhere/City]"'), "pandas does not know"),
+        (lambda: toml(nonsense="1"), "unknown fact 'nonsense'"),
+        (
+            lambda: Schema.from_toml(
+                'version = 1\nlabel = ["y"]\n[[column]]\nname = "x"\nkind = "text"\ndtype = "str"'
+            ),
+            "label",
+        ),
+        (lambda: Schema.infer(pd.DataFrame({"x": [[1], [2]]})), "holds list values"),
+        (lambda: Schema.infer(pd.DataFrame({"x": pd.period_range("2024", periods=3)})), "period"),
     ],
 )
 def test_nonsense_is_refused_in_one_sentence(make, message):
@@ -212,6 +244,45 @@ def test_categories_read_as_numbers_are_the_same_categories():
     schema = Schema((Column("tier", "categorical", "category", categories=("1", "2", "3")),))
     conformed = schema.conform(pd.DataFrame({"tier": [3, 1]}))
     assert conformed["tier"].tolist() == ["3", "1"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "dtype"),
+    [
+        ("continuous", pd.array([1, None, 3], dtype="Int64"), "float64"),
+        ("integer", ["1", "2", None], "Int64"),
+        ("integer", [True, False, True], "int64"),
+        ("datetime", ["2024-01-01", None, "2024-03-01T12:00:00"], "datetime64[us]"),
+        ("categorical", [1.0, 2.0, None], "float64"),
+    ],
+)
+def test_a_column_may_be_declared_another_kind_than_it_was_read_as(kind, values, dtype):
+    table = pd.DataFrame({"x": values})
+    missing = bool(table["x"].isna().any())
+    categories = (1, 2) if kind == "categorical" else None
+    column = Column("x", kind, str(table["x"].dtype), missing=missing, categories=categories)
+    assert column.dtype == dtype
+    schema = Schema((column,))
+    decoded = schema.decode(schema.encode(table))
+    assert decoded["x"].isna().tolist() == table["x"].isna().tolist() and str(decoded["x"].dtype) == dtype
+
+
+def test_date_labels_survive_being_written_down():
+    table = pd.DataFrame(
+        {"x": [1.5, 2.5, 3.5], "y": pd.to_datetime(["2024-01-01", "2024-02-01", "2024-01-01"])}
+    )
+    schema = Schema.from_toml(Schema.infer(table, label="y").to_toml())
+    pd.testing.assert_frame_equal(schema.conform(table), table)
+
+
+def test_numbers_of_twenty_digits_are_identifiers():
+    assert kinds(pd.DataFrame({"n": np.array([2**64 - 1, 5], dtype=np.uint64)})) == {"n": "identifier"}
+
+
+def test_half_precision_survives():
+    table = pd.DataFrame({"x": np.linspace(0, 1, 30).astype(np.float16)})
+    schema = Schema.infer(table)
+    pd.testing.assert_frame_equal(schema.decode(schema.encode(table)), table)
 
 
 def test_identifiers_are_not_encoded():

@@ -49,7 +49,17 @@ def test_no_noise_at_all_is_caught():
     assert audit.lower_bound > 5
 
 
-@pytest.mark.parametrize("parameters", [{"trials": 3}, {"confidence": 1.0}])
+def test_one_coordinate_without_noise_is_caught():
+    audit = audit_epsilon(lambda t, rng: [t, rng.normal(), 0.0], 1.0, 0.0, trials=2000, random_state=0)
+    assert audit.lower_bound > 5
+
+
+def test_results_that_are_not_finite():
+    with pytest.raises(InputError, match="finite"):
+        audit_epsilon(lambda t, rng: [np.nan, 1.0], 1.0, 0.0, trials=20)
+
+
+@pytest.mark.parametrize("parameters", [{"trials": 3}, {"confidence": 1.0}, {"delta": -2.0}])
 def test_bad_use(parameters):
     with pytest.raises(InputError):
         audit_epsilon(laplace, [1.0], [0.0], **parameters)

@@ -32,11 +32,27 @@ def test_sentences():
     ],
 )
 def test_json_round_trip(event):
+    epsilon = composed_epsilon(event, 1e-9)
     guarantee = Guarantee(
-        "proven", 1.0, 1e-9, "add-remove", basis="a theorem", event=event, caveats=("only here",)
+        "proven", epsilon, 1e-9, "add-remove", basis="a theorem", event=event, caveats=("here",)
     )
     assert Guarantee.from_json(guarantee.to_json()) == guarantee
     assert Guarantee.from_json(Guarantee.none("x").to_json()) == Guarantee.none("x")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "NoOpDpEvent"},
+        {"type": "GaussianDpEvent", "noise_multiplier": -1},
+        {"type": "ComposedDpEvent", "events": 5},
+        {"type": "DiscreteLaplaceDpEvent", "noise_parameter": 0.1, "sensitivity": 1},
+    ],
+)
+def test_an_event_that_costs_something_else_is_refused(event):
+    plain = {**Guarantee.pure(1.0, "Laplace").to_dict(), "event": event}
+    with pytest.raises(InputError):
+        Guarantee.from_dict(plain)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import (
     check_parameters_default_constructible,
 )
 
+from oversafe.data import Schema
 from oversafe.data.infer import count_decimals
 from oversafe.errors import InputError
 from oversafe.privacy import Guarantee
@@ -118,6 +119,17 @@ def test_clone_and_pickle(case):
         pd.testing.assert_frame_equal(again.sample(50)[0], protector.sample(50)[0])
     else:
         pd.testing.assert_frame_equal(again.fit_resample(X, y)[0], protector.fit_resample(X, y)[0])
+
+
+@every_protector
+def test_a_declared_schema_is_used(case):
+    X, y = mixed_table(missing=False)
+    X = X.assign(number=[str(1000 + i) for i in range(len(X))])
+    with pytest.raises(InputError, match="'number' seems to hold identifiers"):
+        case.make(random_state=0).fit_resample(X, y)
+    schema = Schema.infer(X).declare("number", kind="integer", bounds=(0, 9999))
+    X_new, _ = case.make(random_state=0, schema=schema).fit_resample(X, y)
+    assert pd.to_numeric(X_new["number"]).between(0, 9999).all()
 
 
 @every_protector

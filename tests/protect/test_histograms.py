@@ -101,6 +101,54 @@ def test_guarantee_is_proven_only_when_everything_is_public():
         assert any(caveat in sentence for sentence in guarantee.caveats)
 
 
+def test_a_private_estimate_that_nobody_paid_for_is_not_proven():
+    schema = SCHEMA.declare("x", domain="private estimate")
+    guarantee = HistogramSynthesizer(schema=schema, classes=["no", "yes"]).fit(*table(*RECORDS)).guarantee_
+    assert guarantee.status == "nominal" and "not paid" in guarantee.caveats[0]
+
+
+def test_the_schemas_word_on_labels_counts_before_ys():
+    X, y = table(*RECORDS)
+    label = Column("y", "categorical", "category", categories=("no", "yes"))
+    schema = Schema((*SCHEMA.columns, label), label="y")
+    assert HistogramSynthesizer(schema=schema).fit(X, y.astype("category")).guarantee_.status == "nominal"
+
+
+@pytest.mark.parametrize("form", [pd.Series, np.array, list])
+def test_one_missing_or_odd_label_moves_no_other(measured, form):
+    schema = Schema((SCHEMA["x"],))
+    X = pd.DataFrame({"x": [0.5] * 100})
+    for odd in (np.nan, 7, 1.0):
+        synthesizer = HistogramSynthesizer(1e6, schema=schema, classes=[0, 1])
+        counts = synthesizer.fit(X, form([1] * 60 + [0] * 39 + [odd])).class_counts_
+        assert counts.tolist() == ([39, 61] if odd == 1.0 else [40, 60])
+
+
+def test_nothing_of_the_data_shows_in_the_dtypes_of_a_proven_result():
+    import pickle
+
+    schema = Schema(
+        (Column("x0", "categorical", "str", categories=("a", "bbbbbbb"), domain="public", source="s"),)
+    )
+    states = []
+    for texts in (["a"] * 10, ["a"] * 9 + ["bbbbbbb"]):
+        synthesizer = HistogramSynthesizer(schema=schema, classes=["ben", "malignant"])
+        _, y_new = synthesizer.fit_resample(np.array(texts)[:, None], np.array(["ben"] * 10))
+        assert set(y_new) <= {"ben", "malignant"} and synthesizer.guarantee_.status == "proven"
+        states.append(vars(synthesizer._shape))
+    assert states[0] == states[1]
+    y = pd.Series(pd.Categorical(["a"] * 5, categories=["a", "SECRET"]))
+    synthesizer = HistogramSynthesizer(schema=SCHEMA, classes=["a"]).fit(table(*RECORDS[:5])[0], y)
+    assert synthesizer.guarantee_.status == "proven" and b"SECRET" not in pickle.dumps(synthesizer)
+
+
+def test_very_small_budgets():
+    X, y = table(*RECORDS)
+    assert len(
+        HistogramSynthesizer(1e-15, schema=SCHEMA, classes=["no", "yes"]).fit_resample(X, y)[0]
+    ) == len(X)
+
+
 def test_labels_are_public_when_declared_by_y_or_the_schema():
     X, y = table(*RECORDS)
     assert HistogramSynthesizer(schema=SCHEMA).fit(X, y.astype("category")).guarantee_.status == "proven"

@@ -144,6 +144,40 @@ def test_hostile_names_and_values_are_only_text():
 
 
 @pytest.mark.parametrize(
+    "relabel",
+    [
+        lambda y: (y == "malignant").astype(float),
+        lambda y: y == "malignant",
+        lambda y: pd.to_datetime(np.where(y == "malignant", "2021-01-01", "2022-01-01")),
+        lambda y: y.astype("category"),
+        lambda y: y.map({"malignant": "ill\x0b\x1b[2J", "benign": "[/b]"}),
+    ],
+    ids=["floats", "booleans", "dates", "categories", "control characters"],
+)
+def test_labels_of_any_kind(augmented, real, relabel):
+    release = augmented.assign(diagnosis=relabel(augmented["diagnosis"]))
+    original = real.assign(diagnosis=relabel(real["diagnosis"]))
+    report = audit(release, "diagnosis", real=original)
+    assert by_name(report)["ReconSMOTE"].certain_records >= 13
+    assert "\x1b" not in str(report) and "\x0b" not in report.to_html()
+
+
+def test_the_same_class_in_different_dtypes(augmented, real):
+    release = augmented.assign(diagnosis=(augmented["diagnosis"] == "malignant").astype(float))
+    original = real.assign(diagnosis=(real["diagnosis"] == "malignant").astype(int))
+    assert by_name(audit(release, "diagnosis", real=original))["ReconSMOTE"].certain_records >= 13
+
+
+def test_classes_that_are_not_everywhere(augmented, real):
+    extra = augmented.assign(diagnosis=augmented["diagnosis"].where(augmented.index > 20, "other"))
+    X, y = load_dataset("breast_cancer_holdout")
+    holdout = X.assign(diagnosis=y).query("diagnosis == 'benign'")
+    report = audit(extra, "diagnosis", real=real, holdout=holdout)
+    assert "no such class" in report.not_run["every attack on class 'other'"]
+    assert any("holdout has no row" in reason for reason in report.not_run.values())
+
+
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda t: (t, "nope"), "no column 'nope'"),

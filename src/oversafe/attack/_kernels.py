@@ -169,7 +169,8 @@ def collinear_groups(points, queries, neighbours, projection, order, noise, chan
                 size = 1
                 grid = True
                 for at in range(start, stop):
-                    if not free[at]:
+                    apart = abs(projection[row, order[row, at]] - projection[row, order[row, leader]])
+                    if not free[at] or apart > 2.0 * noise * (1.0 / distance[at] + 1.0 / distance[leader]):
                         continue
                     j = neighbours[row, order[row, at]]
                     along = 0.0

@@ -113,11 +113,10 @@ def is_copy(rows: Any, real: Any) -> NDArray[np.bool_]:
 
 def _chance_of_copies(release: Any, real: Any) -> float:
     """Return the expected share of the distinct real rows in a release whose columns are drawn independently."""
-    release, real = pd.DataFrame(release), pd.DataFrame(real)
-    shared = [column for column in real.columns if column in release.columns]
-    rows = real[shared].drop_duplicates()
+    frames = _aligned({"release": release, "real": real})
+    release, rows = frames["release"], frames["real"].drop_duplicates()
     log_chance = np.zeros(len(rows))
-    for column in shared:
+    for column in rows.columns:
         numbers = _row_numbers({"release": release[[column]], "real": rows[[column]]})
         counts = np.bincount(numbers["release"], minlength=int(numbers["real"].max()) + 1)
         with np.errstate(divide="ignore"):
@@ -156,8 +155,8 @@ def difference_interval(
     return max(-1.0, float(share - other - below)), min(1.0, float(share - other + above))
 
 
-def _row_numbers(tables: dict[str, Any]) -> dict[str, NDArray[np.int64]]:
-    """Number the rows of the tables so that equal rows have equal numbers."""
+def _aligned(tables: dict[str, Any]) -> dict[str, pd.DataFrame]:
+    """Return the tables in the columns that they share: by name, or by position if one is an array."""
     frames = {}
     for name, table in tables.items():
         if not isinstance(table, pd.DataFrame) and np.ndim(table) != 2:
@@ -178,9 +177,15 @@ def _row_numbers(tables: dict[str, Any]) -> dict[str, NDArray[np.int64]]:
     shared = [c for c in frames["real"].columns if all(c in frame.columns for frame in frames.values())]
     if not shared:
         raise InputError(f"the tables {', '.join(frames)} have no column in common; name the columns alike")
+    return {name: frame[shared] for name, frame in frames.items()}
+
+
+def _row_numbers(tables: dict[str, Any]) -> dict[str, NDArray[np.int64]]:
+    """Number the rows of the tables so that equal rows have equal numbers."""
+    frames = _aligned(tables)
     lengths = [len(frame) for frame in frames.values()]
     numbers = np.zeros(sum(lengths), dtype=np.int64)
-    for column in shared:
+    for column in frames["real"].columns:
         parts = [_plain(frame[column]) for frame in frames.values()]
         if len({part.dtype for part in parts}) > 1:
             parts = [part.astype(object) for part in parts]

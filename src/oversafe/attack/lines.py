@@ -28,8 +28,11 @@ BoolArray = NDArray[np.bool_]
 
 # Directions to a row closer than this many times the noise are too uncertain to compare.
 CLOSEST = 1e3
+# Above this noise lines cannot be told from accidents: directions would be uncertain below a hundredth of a
+# column's range.
+COARSEST = 1e-5
 # The number of interpolated rows per table that may be taken for grid points by accident.
-GRID_ACCIDENTS = 0.01
+GRID_ACCIDENTS = 1e-4
 # Two values are a column's grid when at least this share of the rows has one of them.
 GRID_SHARE = 0.1
 _CHUNK_BYTES = 2**25
@@ -89,6 +92,8 @@ class Points:
         """Why no line can be sought, or None."""
         if len(self.values) < 3:
             return f"a line needs at least 3 distinct rows, the table has {len(self.values)}"
+        if self.noise > COARSEST:
+            return f"the values are exact to {self.noise:.0e} of their range only, too coarse to tell a line"
         independent = len(np.unique(self.same))
         if independent < 2:
             return (
@@ -228,6 +233,8 @@ def read_points(X: Any, tolerance: float | None = None) -> Points:
     # scaler that is applied before and undone after by 1.5 more, our own scaling by one of the range's.
     error = epsilon * (4 * largest / span + 1)
     if tolerance is not None:
+        if not 0 < tolerance < 1:
+            raise InputError(f"tolerance is {tolerance!r}; expected a share of the columns' range, as 1e-6")
         error = np.maximum(error, tolerance)
     noise = float(np.linalg.norm(error))
 
@@ -381,10 +388,9 @@ def _dependent_columns(values: FloatArray, error: FloatArray) -> IntArray:
     """Number the columns so that those which are each other's linear function share a number."""
     n, d = values.shape
     same = np.arange(d)
-    # In [0, 1] a dependent column equals the other or its mirror image; fix the orientation, then compare
-    # columns that are neighbours in the order of a random weighted sum.
-    mirrored = np.where(np.sum((values - 0.5) ** 3, axis=0) < 0, 1 - values, values)
-    order = np.argsort(np.random.default_rng(0).random(n) @ mirrored)
+    # In [0, 1] a dependent column equals the other or its mirror image about 1/2. A weighted sum of what is
+    # left of 1/2 is then the same up to sign, so dependent columns are neighbours in its order.
+    order = np.argsort(np.abs(np.random.default_rng(0).normal(size=n) @ (values - 0.5)))
     for a, b in pairwise(order.tolist()):
         limit = error[a] + error[b]
         if (np.abs(values[:, a] - values[:, b]) <= limit).all() or (

@@ -178,14 +178,14 @@ class ReconSMOTE(Attack):
         lines = find_lines(points, n_neighbors, n_jobs=self.n_jobs)
         ends = _recover(lines, self.min_lines)
         places, radius = _intersect(lines, ends)
-        places, released = _snap(places, radius, points)
+        released = _released_row(places, radius, points)
 
         copies = np.bincount(points.row, minlength=len(points.values))
         on_lines = np.unique(lines.indices)
         members = [np.unique(np.concatenate([lines.members(line) for line in end])) for end in ends]
         on_ending = np.unique(np.concatenate(members)) if members else np.empty(0, dtype=np.int64)
         support = np.array([len(end) for end in ends], dtype=np.int64)
-        frame, ranges = _in_units(places, points)
+        frame, ranges = _in_units(places, released, points)
         findings = pd.DataFrame(
             {
                 "lines": support,
@@ -196,7 +196,7 @@ class ReconSMOTE(Attack):
         details: dict[str, Any] = {
             "lines": len(lines),
             "points_on_lines": int(copies[on_lines].sum()),
-            "released": int(released.sum()),
+            "released": int((released >= 0).sum()),
             "n_neighbors": n_neighbors,
             "tolerance": points.noise,
             "columns_left_out": points.left_out,
@@ -375,16 +375,16 @@ def _intersect(lines: Lines, ends: list[IntArray]) -> tuple[FloatArray, FloatArr
     return places, radii
 
 
-def _snap(places: FloatArray, radius: FloatArray, points: Points) -> tuple[FloatArray, BoolArray]:
-    """Replace records that are rows of the release by these rows; return the records and which they are."""
+def _released_row(places: FloatArray, radius: FloatArray, points: Points) -> IntArray:
+    """Return the row of the release that each record is, or -1."""
     if not len(places):
-        return places, np.zeros(0, dtype=bool)
+        return np.empty(0, dtype=np.int64)
     distance, nearest = KDTree(points.values).query(places)
-    released = distance <= 4 * radius + points.noise
-    return np.where(released[:, None], points.values[nearest], places), released
+    first_row = np.unique(points.row, return_index=True)[1]
+    return np.where(distance <= 4 * radius + points.noise, first_row[nearest], -1)
 
 
-def _in_units(places: FloatArray, points: Points) -> tuple[pd.DataFrame, FloatArray]:
+def _in_units(places: FloatArray, released: IntArray, points: Points) -> tuple[pd.DataFrame, FloatArray]:
     """Return the records in the table's columns and units, and the columns' ranges (nan: left out)."""
     table = points.frame
     ranges = np.full(table.shape[1], np.nan)
@@ -398,7 +398,9 @@ def _in_units(places: FloatArray, points: Points) -> tuple[pd.DataFrame, FloatAr
                 ranges[position] = 0.0
         columns[position] = pd.Series([value] * len(places), dtype=dtype)
     for at, position in enumerate(points.columns.tolist()):
-        columns[position] = points.low[at] + places[:, at] * points.span[at]
+        given = table.iloc[:, position].to_numpy(dtype=float)
+        scaled_back = points.low[at] + places[:, at] * points.span[at]
+        columns[position] = np.where(released >= 0, given[released], scaled_back)
         ranges[position] = points.span[at]
     frame = pd.DataFrame(columns)
     frame.columns = table.columns

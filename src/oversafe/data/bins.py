@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oversafe.data.column import Column
 from oversafe.data.encode import column_codes, column_values, domain_codes
-from oversafe.data.schema import Column
 from oversafe.errors import InputError
 
 
@@ -38,6 +38,11 @@ class Bins:
         if self.column.is_number and self.column.bounds is None and not self.column.missing:
             raise InputError(
                 f"column {self.column.name!r} has no minimum and maximum; declare them in the schema"
+            )
+        # A single missing value makes floats of a column of integers, which would move such numbers.
+        if self.column.kind == "integer" and max(map(abs, self.column.bounds or (0,))) > 2**53:
+            raise InputError(
+                f"column {self.column.name!r} has whole numbers beyond 2^53; declare it identifier or categorical"
             )
 
     @property
@@ -88,5 +93,16 @@ class Bins:
             codes = low + (high - low) * rng.random(len(cells))
             if self.column.kind != "continuous":
                 codes = np.clip(np.rint(codes), low + 0.5, high - 0.5)
+            elif self.column.decimals is not None:
+                codes = self._rounded_inward(codes)
         codes[gaps] = np.nan
         return column_values(self.column, codes)
+
+    def _rounded_inward(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return numbers with the column's decimals that do not leave its bounds."""
+        step = 10.0 ** (self.column.decimals or 0)
+        low, high = domain_codes(self.column)
+        first, last = np.ceil(low * step) / step, np.floor(high * step) / step
+        return (
+            np.clip(np.round(numbers, self.column.decimals or 0), first, last) if first <= last else numbers
+        )

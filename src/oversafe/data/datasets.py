@@ -34,7 +34,7 @@ class Dataset(NamedTuple):
     @property
     def frame(self) -> pd.DataFrame:
         """The whole table, with the label as last column."""
-        return self.X.assign(**{str(self.y.name): self.y})
+        return pd.concat([self.X, self.y], axis=1)
 
 
 class _Source(NamedTuple):

@@ -9,20 +9,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from oversafe.data.schema import Column, Schema, check_table
+from oversafe.data.column import Column, as_number, value_key
+from oversafe.data.schema import Schema, check_table
 from oversafe.errors import InputError
 
 # Beyond this a float64 no longer holds every whole number.
 _WHOLE = 2**53
-_UNITS = {
-    "D": 86_400_000_000_000,
-    "h": 3_600_000_000_000,
-    "min": 60_000_000_000,
-    "s": 1_000_000_000,
-    "ms": 1_000_000,
-    "us": 1_000,
-    "ns": 1,
-}
+# pandas and numpy have different names for a minute.
+_NUMPY_UNITS = {"min": "m"}
 
 
 def conform(schema: Schema, table: pd.DataFrame) -> pd.DataFrame:
@@ -109,18 +103,13 @@ def _conform_number(column: Column, values: pd.Series) -> pd.Series:
                 f"column {column.name!r} has {int(bad.sum())} values that are not whole numbers "
                 f"(first: {plain[first]!r} in row {first + 1}); declare it continuous in the schema"
             )
-    try:
-        return numbers.astype(pd.api.types.pandas_dtype(column.dtype))
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(
-            f"column {column.name!r} does not fit the dtype {column.dtype} of the schema ({error})"
-        ) from error
+    return _cast(column, numbers)
 
 
 def _conform_datetime(column: Column, values: pd.Series) -> pd.Series:
     if str(values.dtype) == column.dtype:
         return values
-    stamps = pd.to_datetime(values, errors="coerce", format="ISO8601", utc="," in column.dtype)
+    stamps = pd.to_datetime(values, errors="coerce", format="ISO8601", utc=True)
     bad = (stamps.isna() & values.notna()).to_numpy()
     if bad.any():
         first = int(np.argmax(bad))
@@ -128,37 +117,44 @@ def _conform_datetime(column: Column, values: pd.Series) -> pd.Series:
             f"column {column.name!r} has {int(bad.sum())} values that are not dates "
             f"(first: {str(values.iloc[first])[:80]!r} in row {first + 1}); write dates as 2024-12-31"
         )
-    return stamps.astype(column.dtype)
+    return _cast(column, stamps if "," in column.dtype else stamps.dt.tz_localize(None))
 
 
 def _conform_category(column: Column, values: pd.Series) -> pd.Series:
-    categories = list(column.categories or ())
-    known = values.isin(categories) | values.isna()
-    if not known.all():
-        # A CSV file says 1 where the schema says "1": the same category, read as a number.
-        by_text = {str(category): category for category in categories}
-        values = values.astype(object).map(lambda v: by_text.get(str(v), v), na_action="ignore")
-        known = values.isin(categories) | values.isna()
-    if not known.all():
-        bad = ~known.to_numpy()
+    positions = _category_positions(column, values)
+    bad = (positions < 0) & values.notna().to_numpy()
+    if bad.any():
         first = int(np.argmax(bad))
         raise InputError(
             f"column {column.name!r} has {int(bad.sum())} values that are not among its categories "
             f"(first: {str(values.iloc[first])[:80]!r} in row {first + 1}); add them to the schema or clean them"
         )
-    if isinstance(values.dtype, pd.CategoricalDtype) and column.dtype == "category":
-        return values.cat.set_categories(categories, ordered=column.kind == "ordinal")
-    if str(values.dtype) == column.dtype:
-        return values
-    if column.dtype == "category":
-        return pd.Series(
-            pd.Categorical(values, categories=categories, ordered=column.kind == "ordinal"),
-            index=values.index,
-            name=values.name,
-        )
+    codes = np.where(positions < 0, np.nan, positions.astype(np.float64))
+    return column_values(column, codes).set_axis(values.index)
+
+
+def _category_positions(column: Column, values: pd.Series) -> NDArray[np.int64]:
+    """Return each value's place among the categories, or -1; every value is treated by itself."""
+    exact = {str(category): i for i, category in enumerate(column.categories or ())}
+    alike: dict[str | None, int] = {None: -1}
+    for i, category in enumerate(column.categories or ()):
+        alike.setdefault(value_key(category), i)
+
+    def place(value: Any) -> int:
+        if isinstance(value, str) and value in exact:
+            return exact[value]
+        return alike.get(value_key(value), -1)
+
+    if values.dtype == object:
+        return np.array([place(value) for value in values], dtype=np.int64)
+    codes, distinct = pd.factorize(values)
+    return np.array([*(place(value) for value in distinct), -1], dtype=np.int64)[codes]
+
+
+def _cast(column: Column, values: pd.Series) -> pd.Series:
     try:
-        return values.astype(pd.api.types.pandas_dtype(column.dtype))
-    except (TypeError, ValueError) as error:
+        return values.astype(types.pandas_dtype(column.dtype))
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(
             f"column {column.name!r} does not fit the dtype {column.dtype} of the schema ({error})"
         ) from error
@@ -166,7 +162,7 @@ def _conform_category(column: Column, values: pd.Series) -> pd.Series:
 
 def _offset(column: Column) -> int:
     """What is subtracted from whole numbers that would not fit a float64 by themselves."""
-    if column.bounds is None:
+    if column.bounds is None or types.is_float_dtype(types.pandas_dtype(column.dtype)):
         return 0
     low, high = (_ticks(column, b) for b in column.bounds) if column.kind == "datetime" else column.bounds
     low, high = int(np.floor(low)), int(np.ceil(high))
@@ -181,29 +177,45 @@ def _offset(column: Column) -> int:
 
 
 def _ticks(column: Column, stamp: pd.Timestamp) -> int:
-    return pd.Timestamp(stamp).as_unit("ns").value // _UNITS[column.resolution or "ns"]
+    return int(_as_ticks(column, pd.Series([stamp]))[0])
+
+
+def _as_ticks(column: Column, stamps: pd.Series) -> NDArray[np.int64]:
+    """Return dates as whole units of the column's resolution since 1970, in UTC."""
+    if stamps.dt.tz is not None:
+        stamps = stamps.dt.tz_convert("UTC").dt.tz_localize(None)
+    resolution = column.resolution or "ns"
+    return (
+        stamps.to_numpy().astype(f"datetime64[{_NUMPY_UNITS.get(resolution, resolution)}]").astype(np.int64)
+    )
 
 
 def column_codes(column: Column, values: pd.Series, *, strict: bool = True) -> NDArray[np.float64]:
-    """Return a column as numbers; without ``strict`` what does not fit the schema becomes NaN, not an error."""
+    """Return a column as numbers; without ``strict`` what does not fit the schema becomes NaN, not an error.
+
+    Without ``strict`` every value is treated by itself, whatever its column's dtype, and numbers and dates
+    beyond the bounds are moved to them.
+    """
     if column.names_people:
         raise InputError(
-            f"column {column.name!r} holds {'identifiers' if column.kind == 'identifier' else 'free text'}; "
-            "drop it, or declare another kind in the schema"
+            f"column {column.name!r} holds {column.naming}; drop it, or declare another kind in the schema"
         )
-    if not strict:
-        values = _coerced(column, values)
-    gaps = values.isna().to_numpy()
     if column.is_category:
-        codes = pd.Categorical(values, categories=list(column.categories or ())).codes.astype(np.float64)
-        codes[gaps | (codes < 0)] = np.nan
-        return codes
+        positions = _category_positions(column, values)
+        return np.where(positions < 0, np.nan, positions.astype(np.float64))
     if column.kind == "datetime":
-        stamps = values.dt.tz_convert("UTC").dt.tz_localize(None) if values.dt.tz is not None else values
-        ticks = stamps.astype("datetime64[ns]").to_numpy().astype(np.int64)
-        return _shift(column, ticks // _UNITS[column.resolution or "ns"], gaps)
+        if not strict:
+            values = _dates_within(column, values)
+        return _shift(column, _as_ticks(column, values), values.isna().to_numpy())
+    if not strict:
+        numbers = _numbers(values)
+        return numbers if column.bounds is None else np.clip(numbers, *column.bounds)
     if column.kind == "integer" and types.is_integer_dtype(values.dtype):
-        return _shift(column, values.to_numpy(dtype=np.int64, na_value=0), gaps)
+        if str(values.dtype).lower() == "uint64" and (values > 2**63 - 1).any():
+            raise InputError(
+                f"column {column.name!r} has whole numbers beyond 64 bits; declare it identifier"
+            )
+        return _shift(column, values.to_numpy(dtype=np.int64, na_value=0), values.isna().to_numpy())
     return values.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
@@ -211,25 +223,43 @@ def domain_codes(column: Column) -> tuple[float, float]:
     """Return a number's bounds as codes."""
     if column.bounds is None:
         raise InputError(f"column {column.name!r} has no minimum and maximum; declare them in the schema")
-    if column.kind == "continuous":
-        return float(column.bounds[0]), float(column.bounds[1])
     low, high = (_ticks(column, b) for b in column.bounds) if column.kind == "datetime" else column.bounds
     return float(low - _offset(column)), float(high - _offset(column))
 
 
-def _coerced(column: Column, values: pd.Series) -> pd.Series:
-    """Return the values as the schema's kind, missing where they are none; each record by itself."""
-    if column.is_category:
-        by_text = {str(category): category for category in column.categories or ()}
-        return values.astype(object).map(lambda v: by_text.get(str(v)), na_action="ignore")
-    if column.kind == "datetime":
-        if not types.is_datetime64_any_dtype(values.dtype):
-            values = pd.to_datetime(values, errors="coerce", format="ISO8601", utc="," in column.dtype)
-        low, high = column.bounds or (pd.Timestamp.min, pd.Timestamp.max)
-        return values.clip(low, high)
-    if not types.is_numeric_dtype(values.dtype) or types.is_bool_dtype(values.dtype):
-        values = pd.to_numeric(values.astype(object), errors="coerce")
-    return values.clip(*column.bounds) if column.bounds is not None else values
+def _numbers(values: pd.Series) -> NDArray[np.float64]:
+    """Return values as floats, NaN where they are no numbers."""
+    if types.is_any_real_numeric_dtype(values.dtype) or types.is_bool_dtype(values.dtype):
+        return values.to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.array([as_number(value) for value in values], dtype=np.float64)
+
+
+def _dates_within(column: Column, values: pd.Series) -> pd.Series:
+    """Return values as dates without a zone between the column's bounds, missing where they are no dates."""
+    low, high = (_plain_date(b) for b in column.bounds) if column.bounds is not None else (None, None)
+
+    def within(value: Any) -> pd.Timestamp:
+        try:
+            stamp = _plain_date(pd.Timestamp(value))
+        except (TypeError, ValueError, OverflowError):
+            return pd.NaT
+        if stamp is pd.NaT or low is None:
+            return stamp
+        return min(max(stamp, low), high)
+
+    # One by one: pandas chooses the unit of a whole column by its values, and may lose others with it.
+    distinct, places = (
+        (list(values), np.arange(len(values)))
+        if values.dtype == object
+        else (lambda codes, kinds: ([*kinds, pd.NaT], codes))(*pd.factorize(values))
+    )
+    unit = "ns" if column.resolution == "ns" else "us"
+    dates = np.array([within(value).to_datetime64() for value in distinct], dtype=f"datetime64[{unit}]")
+    return pd.Series(dates[places])
+
+
+def _plain_date(stamp: pd.Timestamp) -> pd.Timestamp:
+    return stamp if stamp is pd.NaT or stamp.tz is None else stamp.tz_convert("UTC").tz_localize(None)
 
 
 def _shift(column: Column, whole: NDArray[np.int64], gaps: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -243,23 +273,26 @@ def column_values(column: Column, codes: NDArray[np.float64]) -> pd.Series:
     gaps = np.isnan(codes)
     if column.is_category:
         return _categories_of(column, codes, gaps)
+    target = types.pandas_dtype(column.dtype)
     if column.kind == "continuous":
         numbers = codes if column.decimals is None else np.round(codes, column.decimals)
-        return pd.Series(np.where(gaps, np.nan, numbers)).astype(pd.api.types.pandas_dtype(column.dtype))
-    target = pd.api.types.pandas_dtype(column.dtype)
+        return pd.Series(np.where(gaps, np.nan, numbers)).astype(target)
     if types.is_float_dtype(target):
         return pd.Series(np.rint(codes) + 0.0).astype(target)
     whole = np.where(gaps, 0, np.rint(codes)).astype(np.int64) + _offset(column)
     if column.kind == "datetime":
-        stamps = pd.Series((whole * _UNITS[column.resolution or "ns"]).view("datetime64[ns]"))
-        stamps[gaps] = pd.NaT
+        resolution = column.resolution or "ns"
+        ticks = whole.view(f"datetime64[{_NUMPY_UNITS.get(resolution, resolution)}]").copy()
+        ticks[gaps] = np.datetime64("NaT")
+        stamps = pd.Series(ticks)
         if isinstance(target, pd.DatetimeTZDtype):
             stamps = stamps.dt.tz_localize("UTC").dt.tz_convert(target.tz)
         return stamps.astype(target)
+    limits = np.iinfo(target.numpy_dtype if hasattr(target, "numpy_dtype") else target)
+    whole = np.clip(whole, limits.min, min(limits.max, 2**63 - 1))
     if gaps.any():
         return pd.Series(whole, dtype="Int64").mask(gaps).astype(target)
-    limits = np.iinfo(target.numpy_dtype if hasattr(target, "numpy_dtype") else target)
-    return pd.Series(np.clip(whole, limits.min, limits.max)).astype(target)
+    return pd.Series(whole).astype(target)
 
 
 def _categories_of(column: Column, codes: NDArray[np.float64], gaps: NDArray[np.bool_]) -> pd.Series:
@@ -271,7 +304,7 @@ def _categories_of(column: Column, codes: NDArray[np.float64], gaps: NDArray[np.
     if column.dtype == "category":
         return pd.Series(coded)
     values: Any = pd.Series(coded).astype(object)
-    return values.astype(pd.api.types.pandas_dtype(column.dtype))
+    return values.astype(types.pandas_dtype(column.dtype))
 
 
 def _width(column: Column) -> int:

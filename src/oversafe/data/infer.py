@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from oversafe.data.schema import RESOLUTIONS, Column
+from oversafe.data.column import RESOLUTIONS, Column
 from oversafe.errors import InputError
 
 # A column below this many values is too short to tell a code from a name.
@@ -61,13 +61,18 @@ def _number(name: str, dtype: str, present: pd.Series, missing: bool) -> Column:
         numbers = numbers[np.isfinite(numbers)]
         whole = bool(len(numbers)) and bool(np.all(numbers == np.rint(numbers)))
     if len(numbers) == 0:
-        return Column(name, "continuous", dtype, missing=missing)
+        return Column(
+            name, "integer" if types.is_integer_dtype(dtype) else "continuous", dtype, missing=missing
+        )
     low, high = numbers.min(), numbers.max()
     if whole and low == 0 and high == 1 and len(numbers) == len(present):
         values = (0, 1) if types.is_integer_dtype(present.dtype) else (0.0, 1.0)
         return Column(name, "boolean", dtype, missing=missing, categories=values)
+    if whole and types.is_integer_dtype(present.dtype) and int(high) >= 2**63:
+        # Twenty digits count nothing; they are somebody's number.
+        return Column(name, "identifier", dtype, missing=missing)
     if whole and max(abs(int(low)), abs(int(high))) < 2**63:
-        if _numbers_rows(name, present):
+        if _numbers_rows(name, numbers):
             return Column(name, "identifier", dtype, missing=missing)
         return Column(name, "integer", dtype, missing=missing, bounds=(int(low), int(high)))
     return Column(
@@ -113,9 +118,8 @@ def _category(name: str, values: pd.Series, present: pd.Series, missing: bool) -
         ordered = bool(values.dtype.ordered)
         categories = tuple(values.dtype.categories.tolist())
     else:
-        found = present.unique()
         try:
-            categories = tuple(np.sort(np.asarray(found)).tolist())
+            categories = tuple(pd.Series(present.unique()).sort_values().tolist())
         except TypeError:
             raise InputError(_mixed(name, present)) from None
     if types.is_float_dtype(values.dtype) and not np.isfinite(np.asarray(categories, dtype=float)).all():
@@ -130,7 +134,11 @@ def _category(name: str, values: pd.Series, present: pd.Series, missing: bool) -
 
 
 def _text(name: str, values: pd.Series, present: pd.Series, missing: bool) -> Column:
-    kinds = {type(v) for v in present.unique()} if values.dtype == object else {str}
+    if values.dtype != object and not types.is_string_dtype(values.dtype):
+        raise InputError(
+            f"column {name!r} holds {values.dtype} values; convert them to numbers, text or dates"
+        )
+    kinds = {type(v) for v in present} if values.dtype == object else {str}
     if kinds and kinds <= {bool, np.bool_}:
         return Column(name, "boolean", "object", missing=missing, categories=(False, True))
     if kinds and kinds != {str}:
@@ -168,11 +176,11 @@ def _names_rows(name: str, present: pd.Series) -> bool:
     return bool(_ID_NAME.search(name)) or bool(sample.str.match(_ID_VALUE).mean() > 0.9)
 
 
-def _numbers_rows(name: str, present: pd.Series) -> bool:
-    """Whether an integer column numbers the rows or carries a registration number."""
-    if len(present) < _FEWEST_FOR_NAMES or present.nunique() < len(present):
+def _numbers_rows(name: str, numbers: np.ndarray) -> bool:
+    """Whether whole numbers count the rows or are registration numbers."""
+    if len(numbers) < _FEWEST_FOR_NAMES or len(np.unique(numbers)) < len(numbers):
         return False
     if _ID_NAME.search(name):
         return True
-    span = int(present.max()) - int(present.min())
-    return span == len(present) - 1 and bool(present.is_monotonic_increasing)
+    span = int(numbers.max()) - int(numbers.min())
+    return span == len(numbers) - 1 and bool((np.diff(numbers) > 0).all())

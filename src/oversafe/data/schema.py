@@ -1,145 +1,34 @@
-"""What a table's columns are: kinds, domains and where the domains come from."""
+"""What a table is: its columns, its label, its people; written down as TOML."""
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
+from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import tomli_w
 
+from oversafe.data.column import Column
 from oversafe.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Kind = Literal["continuous", "integer", "categorical", "ordinal", "boolean", "datetime", "identifier", "text"]
-Domain = Literal["public", "private estimate", "data"]
-
-NUMBER_KINDS: frozenset[str] = frozenset({"continuous", "integer", "datetime"})
-CATEGORY_KINDS: frozenset[str] = frozenset({"categorical", "ordinal", "boolean"})
-NAMING_KINDS: frozenset[str] = frozenset({"identifier", "text"})
-RESOLUTIONS = ("D", "h", "min", "s", "ms", "us", "ns")
-
-_NULLABLE = {f"{u}int{b}": f"{u.upper()}Int{b}" for u in ("", "u") for b in (8, 16, 32, 64)} | {
-    "bool": "boolean"
-}
 _VERSION = 1
 _HEADER = """\
 # What the columns of a table are. Edit it, then pass it with --schema.
 #   kind:    continuous, integer, categorical, ordinal, boolean, datetime, identifier or text
-#   domain:  where minimum, maximum and categories come from: "public" (say where in `source`),
-#            "private estimate", or "data" (read from the table, so a guarantee that rests on it is nominal)
+#   domain:  where a column's entry comes from: "public" (say where in `source`), "private estimate", or
+#            "data" (read from the table, so a guarantee that rests on it is nominal). Whoever writes "public"
+#            vouches for the whole entry: range or categories, dtype, decimals, whether values may be missing.
 # Columns of kind identifier or text name people: drop them from the table, or declare another kind.
 
 """
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of a table.
-
-    Parameters
-    ----------
-    name : str
-        The column's name.
-    kind : str
-        "continuous", "integer", "categorical", "ordinal", "boolean", "datetime", "identifier" or "text".
-    dtype : str
-        The pandas dtype that decoding restores.
-    missing : bool
-        Whether values may be missing.
-    bounds : tuple, optional
-        Smallest and largest value of a number or a date.
-    decimals : int, optional
-        Decimal places of a continuous column; None is full precision.
-    resolution : str, optional
-        The finest unit of a datetime column: "D", "h", "min", "s", "ms", "us" or "ns".
-    categories : tuple, optional
-        The values of a categorical, ordinal or boolean column, in order.
-    domain : str
-        Where bounds and categories come from: "public", "private estimate" or "data".
-    source : str
-        For a public domain, who published it.
-    """
-
-    name: str
-    kind: Kind
-    dtype: str
-    missing: bool = False
-    bounds: tuple[Any, Any] | None = None
-    decimals: int | None = None
-    resolution: str | None = None
-    categories: tuple[Any, ...] | None = None
-    domain: Domain = "data"
-    source: str = ""
-
-    def __post_init__(self) -> None:
-        if self.kind not in get_args(Kind):
-            raise InputError(
-                f"column {self.name!r} has the kind {self.kind!r}; use one of {', '.join(get_args(Kind))}"
-            )
-        if self.domain not in get_args(Domain):
-            raise InputError(
-                f"column {self.name!r} has the domain {self.domain!r}; "
-                f"use one of {', '.join(map(repr, get_args(Domain)))}"
-            )
-        if self.domain == "public" and not self.source.strip():
-            raise InputError(
-                f"column {self.name!r} declares a public domain without a source; "
-                "say in `source` who published its bounds or categories"
-            )
-        if self.resolution is not None and self.resolution not in RESOLUTIONS:
-            raise InputError(
-                f"column {self.name!r} has the resolution {self.resolution!r}; "
-                f"use one of {', '.join(RESOLUTIONS)}"
-            )
-        if self.kind in NUMBER_KINDS and self.categories is not None:
-            raise InputError(
-                f"column {self.name!r} is {self.kind} and lists categories; "
-                "declare it categorical, or give a minimum and a maximum"
-            )
-        if self.missing:
-            # numpy's integers and booleans cannot be missing; pandas has types beside them that can.
-            object.__setattr__(self, "dtype", _NULLABLE.get(self.dtype, self.dtype))
-        if self.bounds is not None:
-            self._check_bounds()
-        if self.categories is not None and len(set(self.categories)) != len(self.categories):
-            raise InputError(f"column {self.name!r} lists a category twice; list each once")
-
-    def _check_bounds(self) -> None:
-        if self.kind not in NUMBER_KINDS:
-            raise InputError(f"column {self.name!r} is {self.kind} and has bounds; only numbers and dates do")
-        low, high = self.bounds  # type: ignore[misc]
-        number = isinstance(low, int | float) and isinstance(high, int | float)
-        if number and not (math.isfinite(low) and math.isfinite(high)):
-            raise InputError(f"column {self.name!r} has bounds that are not finite; give two finite numbers")
-        if not number and self.kind != "datetime":
-            raise InputError(f"column {self.name!r} has bounds {low!r} and {high!r}; give two numbers")
-        if low > high:
-            raise InputError(
-                f"column {self.name!r} has a minimum of {low} above its maximum of {high}; swap them"
-            )
-
-    @property
-    def is_number(self) -> bool:
-        """Whether the column is a number or a date."""
-        return self.kind in NUMBER_KINDS
-
-    @property
-    def is_category(self) -> bool:
-        """Whether the column takes one of a set of values."""
-        return self.kind in CATEGORY_KINDS
-
-    @property
-    def names_people(self) -> bool:
-        """Whether the column holds identifiers or free text, which no release should carry."""
-        return self.kind in NAMING_KINDS
 
 
 @dataclass(frozen=True)
@@ -181,7 +70,7 @@ class Schema:
         object.__setattr__(self, "_index", index)
         for role in ("label", "person"):
             name = getattr(self, role)
-            if name is not None and name not in index:
+            if name is not None and (not isinstance(name, str) or name not in index):
                 raise InputError(f"the {role} column {name!r} is not among the columns {_listed(self.names)}")
 
     def __iter__(self) -> Iterator[Column]:
@@ -363,7 +252,7 @@ def _to_plain(column: Column) -> dict[str, Any]:
             low, high = low.isoformat(), high.isoformat()
         plain["minimum"], plain["maximum"] = low, high
     if column.categories is not None:
-        plain["categories"] = [v.isoformat() if isinstance(v, pd.Timestamp) else v for v in column.categories]
+        plain["categories"] = [v.isoformat() if isinstance(v, date) else v for v in column.categories]
     plain["domain"] = column.domain
     if column.source:
         plain["source"] = column.source
@@ -378,14 +267,9 @@ def _from_plain(entry: Any, where: str) -> Column:
     bounds = facts.pop("minimum", None), facts.pop("maximum", None)
     if (bounds[0] is None) != (bounds[1] is None):
         raise InputError(f"{where} gives column {name!r} only one of minimum and maximum; give both or none")
+    if "bounds" in facts:
+        raise InputError(f"{where} gives column {name!r} bounds; write minimum and maximum")
     if bounds[0] is not None:
-        if facts.get("kind") == "datetime":
-            try:
-                bounds = pd.Timestamp(bounds[0]), pd.Timestamp(bounds[1])
-            except (ValueError, TypeError) as error:
-                raise InputError(
-                    f"{where} gives column {name!r} bounds that are not dates; write them as 2024-12-31"
-                ) from error
         facts["bounds"] = bounds
     if "categories" in facts:
         if not isinstance(facts["categories"], list):

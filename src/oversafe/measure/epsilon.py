@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 
 from oversafe.errors import InputError
+from oversafe.privacy.guarantee import check_delta
 
 
 @dataclass(frozen=True)
@@ -23,10 +24,8 @@ class EpsilonAudit:
         With the stated confidence the mechanism is not (epsilon, delta)-DP for any smaller epsilon.
     confidence, delta : float
         What the bound holds at.
-    threshold : float
-        The event: the statistic is at least this.
     counts : tuple of int
-        How often the event happened on the first and on the second table.
+        How often the event happened on the table where it is likelier, and on the other.
     trials : int
         How often each was run to measure it.
     """
@@ -34,7 +33,6 @@ class EpsilonAudit:
     lower_bound: float
     confidence: float
     delta: float
-    threshold: float
     counts: tuple[int, int]
     trials: int
 
@@ -85,9 +83,12 @@ def audit_epsilon(
         )
     if not 0 < confidence < 1:
         raise InputError(f"confidence = {confidence} was given; it lies between 0 and 1, such as 0.95")
+    check_delta(delta)
     rng = np.random.default_rng(random_state)
     first = np.array([np.ravel(run(table, rng)) for _ in range(trials)], dtype=float)
     second = np.array([np.ravel(run(neighbour, rng)) for _ in range(trials)], dtype=float)
+    if not (np.isfinite(first).all() and np.isfinite(second).all()):
+        raise InputError("the mechanism returned values that are not finite; return finite numbers")
     half = trials // 2
     weights = _discriminant(first[:half], second[:half])
     a, b = first @ weights, second @ weights
@@ -104,15 +105,17 @@ def audit_epsilon(
     hits = int(np.sum(sign * p[half:] >= threshold)), int(np.sum(sign * q[half:] >= threshold))
     measured = trials - half
     lower = float(_bound(np.array(hits[0]), np.array(hits[1]), measured, delta, confidence))
-    return EpsilonAudit(max(0.0, lower), confidence, delta, threshold, hits, measured)
+    return EpsilonAudit(max(0.0, lower), confidence, delta, hits, measured)
 
 
 def _discriminant(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
     if first.shape[1] == 1:
         return np.ones(1)
-    both = np.vstack([first - first.mean(axis=0), second - second.mean(axis=0)])
-    covariance = np.atleast_2d(np.cov(both.T)) + 1e-9 * np.trace(np.cov(both.T)) * np.eye(first.shape[1])
-    return np.linalg.lstsq(covariance, first.mean(axis=0) - second.mean(axis=0), rcond=None)[0]
+    apart = first.mean(axis=0) - second.mean(axis=0)
+    covariance = np.cov(np.vstack([first - first.mean(axis=0), second - second.mean(axis=0)]).T)
+    # A small ridge, so that a coordinate without any noise, which gives everything away, weighs most.
+    ridge = 1e-9 * (np.trace(covariance) + float(apart @ apart)) + np.finfo(float).tiny
+    return np.linalg.solve(covariance + ridge * np.eye(len(apart)), apart)
 
 
 def _best_threshold(

@@ -84,8 +84,12 @@ class Guarantee:
             raise InputError(f"a guarantee of status {self.status!r} needs epsilon and delta; give both")
         check_epsilon(self.epsilon)
         check_delta(self.delta)
-        if self.rows_per_unit < 1:
-            raise InputError(f"rows_per_unit is at least 1, and {self.rows_per_unit} was given")
+        if (
+            isinstance(self.rows_per_unit, bool)
+            or not isinstance(self.rows_per_unit, int)
+            or self.rows_per_unit < 1
+        ):
+            raise InputError(f"rows_per_unit is at least 1, and {self.rows_per_unit!r} was given")
         if self.status == "proven" and (not self.basis or self.event is None):
             raise InputError("a proven guarantee names its basis and its event; give both")
         if self.status == "nominal" and not self.caveats:
@@ -196,10 +200,28 @@ class Guarantee:
         try:
             facts = dict(plain)
             event = facts.pop("event", None)
-            caveats = tuple(str(c) for c in facts.pop("caveats", ()))
-            return cls(**facts, caveats=caveats, event=None if event is None else _event_from_dict(event))
-        except (TypeError, KeyError, AttributeError) as error:
+            caveats = facts.pop("caveats", [])
+            if not isinstance(caveats, list) or not all(isinstance(c, str) for c in caveats):
+                raise InputError("a guarantee's caveats are a list of sentences")
+            guarantee = cls(
+                **facts, caveats=tuple(caveats), event=None if event is None else _event_from_dict(event)
+            )
+            guarantee._check_event()
+        except (TypeError, KeyError, AttributeError, ValueError, RecursionError) as error:
+            if isinstance(error, InputError):
+                raise
             raise InputError(f"this is not a guarantee as oversafe writes it ({error})") from error
+        return guarantee
+
+    def _check_event(self) -> None:
+        """Refuse an event that does not cost what the guarantee says; composition would believe the event."""
+        if self.event is None or self.epsilon is None or self.delta is None:
+            return
+        cost = composed_epsilon(self.event, self.delta)
+        if not 0.95 * self.epsilon <= cost <= 1.05 * self.epsilon:
+            raise InputError(
+                f"the guarantee states epsilon = {self.epsilon:g}, and its event gives {cost:g}; it was changed by hand"
+            )
 
     def to_json(self) -> str:
         """Return the guarantee as JSON."""

@@ -84,7 +84,7 @@ class Manifest:
             if plain.pop("version") != _VERSION:
                 raise InputError("the manifest is of a version that this oversafe does not read")
             return cls(**{**plain, "guarantee": Guarantee.from_dict(plain["guarantee"])})
-        except (json.JSONDecodeError, TypeError, KeyError, AttributeError) as error:
+        except (json.JSONDecodeError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise InputError(f"this is not a manifest as oversafe writes it ({error})") from error
 
 
@@ -115,7 +115,13 @@ def read_manifest(release: str | Path) -> Manifest | None:
     """Return the manifest beside a release, or None; one that belongs to other bytes is refused."""
     if not Path(release).is_file() or not (path := manifest_path(release)).is_file():
         return None
-    manifest = Manifest.from_json(path.read_text(encoding="utf-8"))
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"the manifest {str(path)!r} cannot be read; remove it, or release the table again"
+        ) from error
+    manifest = Manifest.from_json(text)
     if manifest.sha256 != _checksum(Path(release)):
         raise InputError(
             f"the manifest {str(path)!r} belongs to other contents than {str(release)!r} has now; "

@@ -48,13 +48,21 @@ class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
 
     def _check_schema(self, table: pd.DataFrame, schema: Schema | None) -> Schema:
         """Return the feature columns' schema, inferred unless it is given; naming columns are refused."""
+        if schema is not None and schema.person in table.columns:
+            raise InputError(
+                f"column {schema.person!r} says whose row it is, and a release must not carry it; drop it first"
+            )
         schema = Schema.infer(table) if schema is None else schema.features
         if naming := schema.naming_columns:
-            column = schema[naming[0]]
-            what = "identifiers" if column.kind == "identifier" else "free text"
             raise InputError(
-                f"column {column.name!r} seems to hold {what}, which a release must not carry; "
+                f"column {naming[0]!r} seems to hold {schema[naming[0]].naming}, which a release must not carry; "
                 "drop it, or declare another kind for it in a schema"
+            )
+        if absent := [name for name in schema.names if name not in table.columns]:
+            raise InputError(f"the table has no column {absent[0]!r}, which the schema declares")
+        if unknown := [name for name in table.columns if name not in schema]:
+            raise InputError(
+                f"the table has a column {unknown[0]!r} that the schema does not declare; drop it"
             )
         return schema
 
@@ -137,6 +145,13 @@ class Synthesizer(Protector):
         table, labels, self._shape = self._read(X, y)
         self._check_strategy()
         self._fit(table, labels)
+        if self.guarantee_.status == "proven":
+            # One odd value changes the dtype that X or y came in, so the result's comes from the schema.
+            self._shape.forget_dtypes()
+            if self._shape.label_kind == "indicator":
+                self.guarantee_ = self.guarantee_.weaken(
+                    "labels in one column per class are checked all together; give them in one column"
+                )
         counts = self._counts(None, None, np.random.default_rng(self.random_state))
         self.sampling_strategy_ = dict(zip(self.classes_.tolist(), counts.tolist(), strict=True))
         return self
@@ -211,7 +226,7 @@ class Synthesizer(Protector):
 
 
 class Shape:
-    """How X and y were given: the types, names and dtypes, and nothing of the values."""
+    """How X and y were given: their types, names and dtypes."""
 
     def __init__(
         self, kind: str, columns: Any, dtype: Any, label_kind: str, label_name: Any, label_dtype: Any
@@ -232,7 +247,7 @@ class Shape:
         elif hasattr(X, "tocsr"):
             raise InputError("a sparse matrix was given; convert it with .toarray() first")
         else:
-            array = np.asarray(X)
+            array = _as_array(X)
             if array.ndim != 2:
                 raise InputError(
                     f"X has {array.ndim} dimension{'s' * (array.ndim != 1)}; a table with rows and columns "
@@ -260,8 +275,8 @@ class Shape:
                 if isinstance(dtype, pd.SparseDtype):
                     table[name] = table[name].sparse.to_dense()
         else:
-            table = pd.DataFrame(np.asarray(X), columns=self.columns)
-            if table.dtypes.eq(object).any():
+            table = pd.DataFrame(_as_array(X), columns=self.columns)
+            if self.dtype is not None and self.dtype == object:
                 table = table.infer_objects()
         check_table(table)
         return table.reset_index(drop=True)
@@ -277,28 +292,51 @@ class Shape:
             return pd.Series(check_target_type(np.asarray(y), indicate_one_vs_all=True)[0])
         return pd.Series(np.asarray(y).ravel())
 
+    def forget_dtypes(self) -> None:
+        """Keep only what does not depend on the values."""
+        self.dtype = {} if self.kind == "frame" else None
+        if isinstance(self.label_dtype, pd.CategoricalDtype):
+            self.label_dtype = "category"
+        else:
+            self.label_dtype = None
+
     def restore(self, table: pd.DataFrame, labels: pd.Series) -> tuple[Any, Any]:
         """Return the result in the form in which X and y were given."""
         if self.kind == "frame":
             X: Any = table.astype(self.dtype).set_axis(self.columns, axis=1)
         else:
-            X = table.to_numpy(dtype=self.dtype)
+            X = table.to_numpy(dtype=_roomy(self.dtype))
             X = X.tolist() if self.kind == "list" else X
         return X, self._restore_labels(labels.reset_index(drop=True))
 
     def _restore_labels(self, labels: pd.Series) -> Any:
         if self.label_kind == "series":
-            return labels.astype(self.label_dtype).rename(self.label_name)
+            labels = labels if self.label_dtype is None else labels.astype(self.label_dtype)
+            return labels.rename(self.label_name)
         if self.label_kind == "frame" and len(self.label_name) == 1:
-            return labels.to_frame().set_axis(self.label_name, axis=1).astype(self.label_dtype)
+            labels = labels.to_frame().set_axis(self.label_name, axis=1)
+            return labels if self.label_dtype is None else labels.astype(self.label_dtype)
         if self.label_kind in ("indicator", "frame"):
             from sklearn.preprocessing import label_binarize
 
             width = len(self.label_name) if self.label_kind == "frame" else int(labels.max()) + 1
             hot = label_binarize(labels, classes=np.arange(width))
             return pd.DataFrame(hot, columns=self.label_name) if self.label_kind == "frame" else hot
-        y = labels.to_numpy(dtype=self.label_dtype)
+        y = labels.to_numpy(dtype=_roomy(self.label_dtype))
         return y.tolist() if self.label_kind == "list" else y
+
+
+def _as_array(X: Any) -> NDArray[Any]:
+    array = np.asarray(X)
+    # A list of numbers and text must not become all text, as numpy would have it.
+    if isinstance(X, list) and array.dtype.kind in "US":
+        return np.array(X, dtype=object)
+    return array
+
+
+def _roomy(dtype: Any) -> Any:
+    """Return the dtype, with texts of any length."""
+    return str if isinstance(dtype, np.dtype) and dtype.kind in "US" else dtype
 
 
 def check_labels(labels: pd.Series) -> None:
@@ -308,7 +346,12 @@ def check_labels(labels: pd.Series) -> None:
         raise InputError(
             f"{int(labels.isna().sum())} rows have no label (first: row {row + 1}); drop or label them"
         )
-    check_classification_targets(labels)
+    try:
+        check_classification_targets(labels)
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"the labels cannot be used as classes ({error}); give whole numbers, text or booleans"
+        ) from error
     if labels.nunique() < 2:
         raise InputError(
             f"the labels need to have more than 1 class; got 1 class ({labels.iloc[0]!r}) instead"

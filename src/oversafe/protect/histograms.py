@@ -10,8 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oversafe.data.bins import Bins
+from oversafe.data.column import Column
 from oversafe.data.encode import column_codes
-from oversafe.data.schema import Column, Schema
+from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.privacy.guarantee import SEEDED, Guarantee, Relation, check_epsilon
 from oversafe.privacy.mechanisms import noisy_counts
@@ -96,19 +97,16 @@ class HistogramSynthesizer(Synthesizer):
         if self.relation not in ("replace-one", "add-remove"):
             raise InputError(f"relation = {self.relation!r} was given; use 'replace-one' or 'add-remove'")
         self.schema_ = self._check_schema(table, self.schema)
-        if missing := [name for name in self.schema_.names if name not in table.columns]:
-            raise InputError(f"the table has no column {missing[0]!r}, which the schema declares")
-        if unknown := [name for name in table.columns if name not in self.schema_]:
-            raise InputError(
-                f"the table has a column {unknown[0]!r} that the schema does not declare; drop it"
-            )
         label, caveats = self._label_column(labels)
         caveats += [
             f"the domain of column {column.name!r} was read from the data without noise"
-            for column in self.schema_
             if column.domain == "data"
+            else f"the private estimate of column {column.name!r}'s domain is not paid from this budget"
+            for column in self.schema_
+            if column.domain != "public"
         ]
-        self.classes_ = np.asarray(label.categories)
+        kinds = {type(category) for category in label.categories or ()}
+        self.classes_ = np.array(label.categories, dtype=None if len(kinds) == 1 else object)
         self._bins = {column.name: Bins(column, self.n_bins) for column in self.schema_}
 
         n_classes = len(self.classes_)
@@ -146,17 +144,18 @@ class HistogramSynthesizer(Synthesizer):
 
     def _label_column(self, labels: pd.Series) -> tuple[Column, list[str]]:
         declared: Sequence[Any] | None = self.classes
-        if declared is None and isinstance(labels.dtype, pd.CategoricalDtype):
-            declared = labels.dtype.categories.tolist()
+        entry = None
         if declared is None and self.schema is not None and self.schema.label is not None:
-            column = self.schema[self.schema.label]
-            if column.categories is not None and column.domain != "data":
-                declared = column.categories
+            entry = self.schema[self.schema.label]
+            declared = entry.categories if entry.domain == "public" else None
+        # The schema's word counts before y's: a file may have stored the labels that it found as categories.
+        if declared is None and entry is None and isinstance(labels.dtype, pd.CategoricalDtype):
+            declared = labels.dtype.categories.tolist()
         if declared is not None:
-            return Column("label", "categorical", str(labels.dtype), True, categories=tuple(declared)), []
+            return Column("label", "categorical", "object", True, categories=tuple(declared)), []
         check_labels(labels)
-        found = np.sort(labels.unique()).tolist()
-        column = Column("label", "categorical", str(labels.dtype), True, categories=tuple(found))
+        found = pd.Series(labels.unique()).sort_values().tolist()
+        column = Column("label", "categorical", "object", True, categories=tuple(found))
         return column, ["the set of labels was read from the data; declare it with classes= or in the schema"]
 
     def _draw(self, classes: NDArray[np.int64], rng: np.random.Generator) -> pd.DataFrame:
@@ -174,10 +173,12 @@ def project(noisy: NDArray[np.float64], total: float) -> NDArray[np.float64]:
     """Return the nearest counts (in the Euclidean sense) that are not negative and add up to a total."""
     if total <= 0:
         return np.zeros_like(noisy)
-    falling = np.sort(noisy)[::-1]
+    # From the largest down, so that very large noise leaves digits for the total.
+    below = noisy - noisy.max()
+    falling = np.sort(below)[::-1]
     excess = (np.cumsum(falling) - total) / np.arange(1, len(noisy) + 1)
     last = np.flatnonzero(falling > excess)[-1]
-    return np.maximum(noisy - excess[last], 0.0)
+    return np.maximum(below - excess[last], 0.0)
 
 
 def whole_shares(counts: NDArray[np.float64], total: int) -> NDArray[np.int64]:

@@ -10,8 +10,9 @@ from imblearn import over_sampling, under_sampling
 from numpy.typing import NDArray
 from pandas.api import types
 
+from oversafe.data.column import Column
 from oversafe.data.encode import column_codes
-from oversafe.data.schema import Column, Schema
+from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.protect.base import Sampler
@@ -29,49 +30,65 @@ class _Adapter(Sampler):
 
     _method: ClassVar[Any]
     _reasons: ClassVar[tuple[str, ...]] = _LINES
+    schema: Schema | None
 
     def _resample(self, table: pd.DataFrame, labels: pd.Series) -> tuple[pd.DataFrame, pd.Series]:
-        self.schema_ = self._check_schema(table, as_interpolated(Schema.infer(table)))
+        self.schema_ = self._check_schema(table, self.schema)
         self.guarantee_ = Guarantee.none(*self._reasons)
-        matrix = self.schema_.encode(table, one_hot=True)
-        new, new_labels = self._new_rows(matrix, labels)
-        added = self.schema_.decode(new, one_hot=True)
+        table = self.schema_.conform(table)
+        schema = as_interpolated(self.schema_)
+        matrix, nominal = self._encode(schema, table)
+        resampled, codes, classes = self._run(matrix, nominal, labels)
+        added = self._decode(schema, resampled[len(table) :])
+        added_labels = pd.Series(classes[codes[len(table) :]]).astype(labels.dtype)
         return pd.concat([table, added], ignore_index=True), pd.concat(
-            [labels, new_labels], ignore_index=True
+            [labels, added_labels], ignore_index=True
         )
 
-    def _new_rows(
-        self, matrix: NDArray[np.float64], labels: pd.Series
-    ) -> tuple[NDArray[np.float64], pd.Series]:
-        """Return the rows that the method adds to the given ones."""
+    def _encode(self, schema: Schema, table: pd.DataFrame) -> tuple[NDArray[Any], list[bool]]:
+        """Return the table as a matrix, and which of its columns are nominal."""
+        matrix = schema.encode(table, one_hot=True)
+        # imbalanced-learn computes in the table's own precision.
+        if all(column.dtype == "float32" for column in schema):
+            return matrix.astype(np.float32), []
+        return matrix, []
+
+    def _decode(self, schema: Schema, matrix: NDArray[Any]) -> pd.DataFrame:
+        return schema.decode(matrix, one_hot=True)
+
+    def _make(self, nominal: list[bool], parameters: dict[str, Any]) -> Any:
+        return self._method(**parameters)
+
+    def _run(
+        self, matrix: NDArray[Any], nominal: list[bool], labels: pd.Series
+    ) -> tuple[NDArray[Any], NDArray[np.int64], Any]:
+        """Return the resampled matrix, the codes of its labels, and the labels that they stand for."""
+        # Classes are coded as 0, 1, ... so that any label works.
         codes, classes = pd.factorize(labels, sort=True)
-        sampler = self._method(**self._parameters(labels, classes))
+        sampler = self._make(nominal, self._parameters(labels, classes))
         try:
-            resampled, resampled_codes = sampler.fit_resample(matrix, codes)
+            resampled, new_codes = sampler.fit_resample(matrix, codes)
         except (ValueError, RuntimeError) as error:
             raise InputError(self._explain(error, labels)) from error
-        self._note_strategy(sampler, classes)
-        labels_of_new = pd.Series(classes[resampled_codes[len(matrix) :]]).astype(labels.dtype)
-        return resampled[len(matrix) :], labels_of_new
+        self.sampling_strategy_ = {classes[code]: count for code, count in sampler.sampling_strategy_.items()}
+        self._picked = getattr(sampler, "sample_indices_", None)
+        return resampled, new_codes, classes
 
     def _parameters(self, labels: pd.Series, classes: Any) -> dict[str, Any]:
-        """Return the method's parameters; classes are coded as 0, 1, ... so that any label works."""
         parameters = self.get_params(deep=False)
+        del parameters["schema"]
         strategy = parameters["sampling_strategy"]
-        position = {label: i for i, label in enumerate(classes)}
+        if callable(strategy):
+            strategy = strategy(labels.to_numpy())
         if isinstance(strategy, dict):
+            position = {label: i for i, label in enumerate(classes)}
             for label in strategy:
                 if label not in position:
                     raise InputError(
                         f"sampling_strategy names the class {label!r}; the classes are {list(position)}"
                     )
             parameters["sampling_strategy"] = {position[k]: v for k, v in strategy.items()}
-        elif callable(strategy):
-            parameters["sampling_strategy"] = {position[k]: v for k, v in strategy(labels.to_numpy()).items()}
         return parameters
-
-    def _note_strategy(self, sampler: Any, classes: Any) -> None:
-        self.sampling_strategy_ = {classes[code]: count for code, count in sampler.sampling_strategy_.items()}
 
     def _explain(self, error: Exception, labels: pd.Series) -> str:
         counts = labels.value_counts()
@@ -79,7 +96,7 @@ class _Adapter(Sampler):
         needed = getattr(self, "k_neighbors", getattr(self, "n_neighbors", None))
         if isinstance(needed, int) and rows <= needed and "n_neighbors" in str(error):
             return (
-                f"class {smallest!r} has {rows} row{'s' if rows != 1 else ''}, and {type(self).__name__} with "
+                f"class {str(smallest)!r} has {rows} row{'s' if rows != 1 else ''}, and {type(self).__name__} with "
                 f"{needed} neighbours needs at least {needed + 1}; ask for fewer neighbours, or use RandomOverSampler"
             )
         return f"{type(self).__name__} cannot resample this table: {error}"
@@ -91,16 +108,10 @@ class _Picker(_Adapter):
     _reasons = (_COPIES,)
 
     def _resample(self, table: pd.DataFrame, labels: pd.Series) -> tuple[pd.DataFrame, pd.Series]:
-        self.schema_ = self._check_schema(table, None)
+        self.schema_ = self._check_schema(table, self.schema)
         self.guarantee_ = Guarantee.none(*self._reasons)
-        codes, classes = pd.factorize(labels, sort=True)
-        sampler = self._method(**self._parameters(labels, classes))
-        try:
-            sampler.fit_resample(np.zeros((len(table), 1)), codes)
-        except (ValueError, RuntimeError) as error:
-            raise InputError(self._explain(error, labels)) from error
-        self._note_strategy(sampler, classes)
-        picked = sampler.sample_indices_
+        self._run(np.zeros((len(table), 1)), [], labels)
+        picked = self._picked
         return table.iloc[picked].reset_index(drop=True), labels.iloc[picked].reset_index(drop=True)
 
 
@@ -113,6 +124,8 @@ class RandomOverSampler(_Picker):
         As in imbalanced-learn.
     random_state : int, optional
         Makes the result repeatable.
+    schema : Schema, optional
+        What the columns are; read from the table when not given.
 
     See Also
     --------
@@ -130,9 +143,16 @@ class RandomOverSampler(_Picker):
 
     _method = over_sampling.RandomOverSampler
 
-    def __init__(self, *, sampling_strategy: Any = "auto", random_state: int | None = None):
+    def __init__(
+        self,
+        *,
+        sampling_strategy: Any = "auto",
+        random_state: int | None = None,
+        schema: Schema | None = None,
+    ):
         self.sampling_strategy = sampling_strategy
         self.random_state = random_state
+        self.schema = schema
 
 
 class RandomUnderSampler(_Picker):
@@ -144,6 +164,8 @@ class RandomUnderSampler(_Picker):
         As in imbalanced-learn.
     random_state : int, optional
         Makes the result repeatable.
+    schema : Schema, optional
+        What the columns are; read from the table when not given.
     replacement : bool, default=False
         Whether a row may be picked twice.
 
@@ -155,10 +177,16 @@ class RandomUnderSampler(_Picker):
     _method = under_sampling.RandomUnderSampler
 
     def __init__(
-        self, *, sampling_strategy: Any = "auto", random_state: int | None = None, replacement: bool = False
+        self,
+        *,
+        sampling_strategy: Any = "auto",
+        random_state: int | None = None,
+        schema: Schema | None = None,
+        replacement: bool = False,
     ):
         self.sampling_strategy = sampling_strategy
         self.random_state = random_state
+        self.schema = schema
         self.replacement = replacement
 
 
@@ -175,6 +203,8 @@ class SMOTE(_Adapter):
         As in imbalanced-learn.
     random_state : int, optional
         Makes the result repeatable.
+    schema : Schema, optional
+        What the columns are; read from the table when not given.
     k_neighbors : int, default=5
         How many neighbours a row has.
 
@@ -199,10 +229,16 @@ class SMOTE(_Adapter):
     _method = over_sampling.SMOTE
 
     def __init__(
-        self, *, sampling_strategy: Any = "auto", random_state: int | None = None, k_neighbors: int = 5
+        self,
+        *,
+        sampling_strategy: Any = "auto",
+        random_state: int | None = None,
+        schema: Schema | None = None,
+        k_neighbors: int = 5,
     ):
         self.sampling_strategy = sampling_strategy
         self.random_state = random_state
+        self.schema = schema
         self.k_neighbors = k_neighbors
 
 
@@ -218,6 +254,8 @@ class SMOTENC(_Adapter):
         As in imbalanced-learn.
     random_state : int, optional
         Makes the result repeatable.
+    schema : Schema, optional
+        What the columns are; read from the table when not given.
     k_neighbors : int, default=5
         How many neighbours a row has.
 
@@ -227,17 +265,21 @@ class SMOTENC(_Adapter):
     """
 
     def __init__(
-        self, *, sampling_strategy: Any = "auto", random_state: int | None = None, k_neighbors: int = 5
+        self,
+        *,
+        sampling_strategy: Any = "auto",
+        random_state: int | None = None,
+        schema: Schema | None = None,
+        k_neighbors: int = 5,
     ):
         self.sampling_strategy = sampling_strategy
         self.random_state = random_state
+        self.schema = schema
         self.k_neighbors = k_neighbors
 
-    def _resample(self, table: pd.DataFrame, labels: pd.Series) -> tuple[pd.DataFrame, pd.Series]:
-        self.schema_ = self._check_schema(table, as_interpolated(Schema.infer(table)))
-        self.guarantee_ = Guarantee.none(*self._reasons)
+    def _encode(self, schema: Schema, table: pd.DataFrame) -> tuple[NDArray[Any], list[bool]]:
         blocks, nominal = [], []
-        for column in self.schema_:
+        for column in schema:
             codes = column_codes(column, table[column.name])
             gaps = np.isnan(codes)
             if column.is_category:
@@ -250,28 +292,19 @@ class SMOTENC(_Adapter):
             if column.missing:
                 blocks.append(gaps.astype(float))
                 nominal.append(True)
-        matrix = np.column_stack(blocks)
-        self._nominal = nominal
-        new, new_labels = self._new_rows(matrix, labels)
-        del self._nominal
-        added = self.schema_.decode(self._as_codes(new))
-        return pd.concat([table, added], ignore_index=True), pd.concat(
-            [labels, new_labels], ignore_index=True
-        )
+        return np.column_stack(blocks), nominal
 
-    def _method(self, **parameters: Any) -> Any:
-        if not any(self._nominal):
+    def _make(self, nominal: list[bool], parameters: dict[str, Any]) -> Any:
+        if not any(nominal):
             return over_sampling.SMOTE(**parameters)
-        if all(self._nominal):
+        if all(nominal):
             return over_sampling.SMOTEN(**parameters)
-        return over_sampling.SMOTENC(
-            categorical_features=np.flatnonzero(self._nominal).tolist(), **parameters
-        )
+        return over_sampling.SMOTENC(categorical_features=np.flatnonzero(nominal).tolist(), **parameters)
 
-    def _as_codes(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-        codes = np.empty((len(matrix), len(self.schema_)))
+    def _decode(self, schema: Schema, matrix: NDArray[Any]) -> pd.DataFrame:
+        codes = np.empty((len(matrix), len(schema)))
         at = 0
-        for i, column in enumerate(self.schema_):
+        for i, column in enumerate(schema):
             codes[:, i] = matrix[:, at]
             at += 1
             if column.is_category:
@@ -279,7 +312,7 @@ class SMOTENC(_Adapter):
             elif column.missing:
                 codes[matrix[:, at] > 0.5, i] = np.nan
                 at += 1
-        return codes
+        return schema.decode(codes)
 
 
 class BorderlineSMOTE(_Adapter):
@@ -291,6 +324,8 @@ class BorderlineSMOTE(_Adapter):
         As in imbalanced-learn.
     random_state : int, optional
         Makes the result repeatable.
+    schema : Schema, optional
+        What the columns are; read from the table when not given.
     k_neighbors : int, default=5
         How many neighbours a row has.
     m_neighbors : int, default=10
@@ -310,12 +345,14 @@ class BorderlineSMOTE(_Adapter):
         *,
         sampling_strategy: Any = "auto",
         random_state: int | None = None,
+        schema: Schema | None = None,
         k_neighbors: int = 5,
         m_neighbors: int = 10,
         kind: str = "borderline-1",
     ):
         self.sampling_strategy = sampling_strategy
         self.random_state = random_state
+        self.schema = schema
         self.k_neighbors = k_neighbors
         self.m_neighbors = m_neighbors
         self.kind = kind
@@ -330,6 +367,8 @@ class ADASYN(_Adapter):
         As in imbalanced-learn.
     random_state : int, optional
         Makes the result repeatable.
+    schema : Schema, optional
+        What the columns are; read from the table when not given.
     n_neighbors : int, default=5
         How many neighbours a row has.
 
@@ -341,10 +380,16 @@ class ADASYN(_Adapter):
     _method = over_sampling.ADASYN
 
     def __init__(
-        self, *, sampling_strategy: Any = "auto", random_state: int | None = None, n_neighbors: int = 5
+        self,
+        *,
+        sampling_strategy: Any = "auto",
+        random_state: int | None = None,
+        schema: Schema | None = None,
+        n_neighbors: int = 5,
     ):
         self.sampling_strategy = sampling_strategy
         self.random_state = random_state
+        self.schema = schema
         self.n_neighbors = n_neighbors
 
 
@@ -357,6 +402,8 @@ class SVMSMOTE(_Adapter):
         As in imbalanced-learn.
     random_state : int, optional
         Makes the result repeatable.
+    schema : Schema, optional
+        What the columns are; read from the table when not given.
     k_neighbors : int, default=5
         How many neighbours a row has.
     m_neighbors : int, default=10
@@ -376,12 +423,14 @@ class SVMSMOTE(_Adapter):
         *,
         sampling_strategy: Any = "auto",
         random_state: int | None = None,
+        schema: Schema | None = None,
         k_neighbors: int = 5,
         m_neighbors: int = 10,
         out_step: float = 0.5,
     ):
         self.sampling_strategy = sampling_strategy
         self.random_state = random_state
+        self.schema = schema
         self.k_neighbors = k_neighbors
         self.m_neighbors = m_neighbors
         self.out_step = out_step
@@ -396,6 +445,8 @@ class KMeansSMOTE(_Adapter):
         As in imbalanced-learn.
     random_state : int, optional
         Makes the result repeatable.
+    schema : Schema, optional
+        What the columns are; read from the table when not given.
     k_neighbors : int, default=2
         How many neighbours a row has.
     kmeans_estimator : int or estimator, optional
@@ -415,12 +466,14 @@ class KMeansSMOTE(_Adapter):
         *,
         sampling_strategy: Any = "auto",
         random_state: int | None = None,
+        schema: Schema | None = None,
         k_neighbors: int = 2,
         kmeans_estimator: Any = None,
         cluster_balance_threshold: Any = "auto",
     ):
         self.sampling_strategy = sampling_strategy
         self.random_state = random_state
+        self.schema = schema
         self.k_neighbors = k_neighbors
         self.kmeans_estimator = kmeans_estimator
         self.cluster_balance_threshold = cluster_balance_threshold

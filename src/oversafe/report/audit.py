@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import pandas as pd
 from oversafe.attack import AttackResult, DistinSMOTE, ExactCopies, ReconSMOTE
 from oversafe.attack.copies import is_copy
 from oversafe.data import Schema, read_table
+from oversafe.data.column import value_key, value_keys
 from oversafe.data.files import write_text
 from oversafe.errors import InputError
 from oversafe.privacy import Guarantee, read_manifest
@@ -164,7 +165,7 @@ def audit(
             and (manifest := read_manifest(release)) is not None
         ):
             guarantee = manifest.guarantee
-        name = name or _file_name(release)
+        name = name or file_name(release)
         release = read_table(release)
     if guarantee is None:
         guarantee = Guarantee.none(_NO_MANIFEST)
@@ -212,7 +213,7 @@ class _Material:
         tables = {"release": release, "real table": real, "holdout": holdout}
         schema = Schema.infer(release, label=label)
         warnings = [
-            f"column {name!r} seems to hold {'identifiers' if schema[name].kind == 'identifier' else 'free text'}; "
+            f"column {name!r} seems to hold {schema[name].naming}; "
             "no release should carry it, and it was left out of the attacks"
             for name in schema.naming_columns
         ]
@@ -237,18 +238,17 @@ class _Material:
             raise InputError(
                 "the tables share no column besides the label; give tables with the same columns"
             )
-        if real is not None and real[label].nunique() < 2:
+        classes = {what: set(value_keys(t[label])) for what, t in tables.items() if t is not None}
+        if real is not None and len(classes["real table"]) < 2:
             raise InputError(
-                f"the real table has one class only ({real[label].iloc[0]!r}); give it with all its classes"
+                f"the real table has one class only ({_shown_class(real[label].iloc[0])}); give it with all its classes"
             )
-        if real is None and release[label].nunique() < 2:
+        if real is None and len(classes["release"]) < 2:
             raise InputError(
-                f"the label column {label!r} has one class only ({release[label].iloc[0]!r}); "
+                f"the label column {label!r} has one class only ({_shown_class(release[label].iloc[0])}); "
                 "give the release with all its classes, or the real table too (--real)"
             )
-        if real is not None and not set(map(str, release[label].unique())) & set(
-            map(str, real[label].unique())
-        ):
+        if real is not None and not classes["release"] & classes["real table"]:
             raise InputError(
                 f"the release and the real table share no class in {label!r}; give the same label column"
             )
@@ -265,17 +265,18 @@ class _Material:
             "holdout_rows": None if self.holdout is None else len(self.holdout),
         }
 
-    def attacked_classes(self) -> list[Any]:
+    def attacked_classes(self) -> list[str]:
         """The classes whose records are at risk: all but the largest, or all when it is not known which."""
-        present = list(self.release[self.label].unique())
-        if self.real is None:
-            return sorted(present, key=str)
-        largest = str(self.real[self.label].value_counts().index[0])
-        return sorted((c for c in present if str(c) != largest), key=str)
+        present = set(value_keys(self.release[self.label]))
+        if self.real is not None:
+            present.discard(value_keys(self.real[self.label]).value_counts().index[0])
+        return sorted(present)
 
-    def rows(self, table: pd.DataFrame, label: Any) -> pd.DataFrame:
-        """The feature columns of one class; labels are compared as text, as files hold them."""
-        return table.loc[table[self.label].astype(str) == str(label), self.columns].reset_index(drop=True)
+    def rows(self, table: pd.DataFrame, label: str) -> pd.DataFrame:
+        """The feature columns of one class; 1, 1.0 and "1" are the same one, as files have it."""
+        return table.loc[(value_keys(table[self.label]) == label).to_numpy(), self.columns].reset_index(
+            drop=True
+        )
 
 
 def _steps(
@@ -286,7 +287,11 @@ def _steps(
     for label in material.attacked_classes():
         rows = material.rows(material.release, label)
         real = None if material.real is None else material.rows(material.real, label)
+        held = None if material.holdout is None else material.rows(material.holdout, label)
         what = f"class {label!r}"
+        if real is not None and real.empty:
+            not_run[f"every attack on {what}"] = "the real table has no such class"
+            continue
         if len(rows) < _FEWEST_ROWS:
             not_run[f"ReconSMOTE on {what}"] = f"the release has only {len(rows)} rows of it"
         else:
@@ -294,27 +299,29 @@ def _steps(
             found = [
                 f.result
                 for f in findings
-                if f.result.name == "ReconSMOTE" and f.result.details["class"] == str(label)
+                if f.result.name == "ReconSMOTE" and f.result.details["class"] == label
             ]
             if found and (real is not None or found[0].details.get("released", 0)):
                 yield f"DistinSMOTE on {what}", partial(_distinguish, rows, real, label)
             else:
                 not_run[f"DistinSMOTE on {what}"] = "no row of the release was found to be a real record"
         if real is not None:
-            held = None if material.holdout is None else material.rows(material.holdout, label)
+            if held is not None and held.empty:
+                not_run[f"the holdout's comparison on {what}"] = "the holdout has no row of it"
+                held = None
             yield f"ExactCopies on {what}", partial(_copies, rows, real, held, label)
 
 
-def _reconstruct(rows: pd.DataFrame, real: pd.DataFrame | None, label: Any) -> Finding:
+def _reconstruct(rows: pd.DataFrame, real: pd.DataFrame | None, label: str) -> Finding:
     result = _labelled(ReconSMOTE().run(rows, real=real), label)
     found = len(result.records)
     if real is None:
         certain = found
-        headline = f"{_people(found)} of class {str(label)!r} can be computed from the released rows alone."
+        headline = f"{_people(found)} of class {label!r} can be computed from the released rows alone."
     else:
         certain, total = result.details["recovered"], result.details["distinct_real"]
         headline = (
-            f"{certain} of the {total} real records of class {str(label)!r} "
+            f"{certain} of the {total} real records of class {label!r} "
             "can be computed from the released rows alone."
         )
     return Finding(result, headline, certain, _picture(rows, result.records) if found else None)
@@ -340,37 +347,38 @@ def _picture(rows: pd.DataFrame, records: pd.DataFrame) -> pd.DataFrame | None:
     return points
 
 
-def _distinguish(rows: pd.DataFrame, real: pd.DataFrame | None, label: Any) -> Finding | None:
+def _distinguish(rows: pd.DataFrame, real: pd.DataFrame | None, label: str) -> Finding | None:
     truth = None if real is None else is_copy(rows, real)
     if truth is not None and not truth.any():
         return None
     result = _labelled(DistinSMOTE().run(rows, truth=truth), label)
-    headline = f"The real rows of class {str(label)!r} can be told from the added ones in the released table."
+    headline = f"The real rows of class {label!r} can be told from the added ones in the released table."
     if result.interval[0] <= 0:
-        headline = f"The rows of class {str(label)!r} do not show which of them are real."
+        headline = f"The rows of class {label!r} do not show which of them are real."
     return Finding(result, headline)
 
 
-def _copies(rows: pd.DataFrame, real: pd.DataFrame, holdout: pd.DataFrame | None, label: Any) -> Finding:
+def _copies(rows: pd.DataFrame, real: pd.DataFrame, holdout: pd.DataFrame | None, label: str) -> Finding:
     result = _labelled(ExactCopies().run(rows, real, holdout), label)
     copied, total = result.details["copied"], result.details["distinct_real"]
-    headline = (
-        f"{copied} of the {total} real records of class {str(label)!r} stand in the release as they are."
-    )
+    headline = f"{copied} of the {total} real records of class {label!r} stand in the release as they are."
     return Finding(result, headline)
 
 
-def _labelled(result: AttackResult, label: Any) -> Any:
-    result.details["class"] = str(label)
-    return result
+def _labelled(result: AttackResult, label: str) -> Any:
+    return replace(result, details={"class": label, **result.details})
 
 
 def _people(count: int) -> str:
     return "No real record" if count == 0 else "1 real record" if count == 1 else f"{count} real records"
 
 
-def _file_name(source: str | Path) -> str:
-    # A database address may hold a password.
+def _shown_class(label: Any) -> str:
+    return repr(value_key(label))
+
+
+def file_name(source: str | Path) -> str:
+    """Return what a report calls a file, or a table in a database, whose address may hold a password."""
     return str(source).rpartition("#")[2] if "://" in str(source) else Path(source).name
 
 

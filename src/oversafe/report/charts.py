@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from oversafe.report.verdict import EXPOSED_FROM, Finding
+from oversafe.text import shorten
 
 _INK = "#7a7f87"
 _COLOURS = {"exposed": "#c8372d", "quiet": "#3b7dd8"}
@@ -76,11 +77,6 @@ def records_chart(points: pd.DataFrame, x: str, y: str) -> str:
         .properties(width=520, height=320)
     )
     return _svg(chart)
-
-
-def shorten(text: str, most: int) -> str:
-    """Return a text cut to a length; a column's name may be ten thousand characters long."""
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _svg(chart: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from oversafe.report.audit import Audit
-from oversafe.report.charts import records_chart, risk_chart, shorten
+from oversafe.report.charts import records_chart, risk_chart
+from oversafe.text import shorten, showable
 
 _MOST_ROWS = 25
 _MOST_COLUMNS = 16
@@ -47,11 +49,12 @@ def section(audit: Audit) -> dict[str, Any]:
     return {
         "level": audit.verdict.level,
         "light": _LIGHTS[audit.verdict.level],
-        "sentence": audit.verdict.sentence,
+        "sentence": showable(audit.verdict.sentence),
         "facts": audit.facts,
+        "label_argument": shlex.quote(shorten(str(audit.facts.get("label", "")), 200)),
         "guarantee": audit.guarantee,
-        "warnings": audit.warnings,
-        "not_run": audit.not_run,
+        "warnings": [showable(warning) for warning in audit.warnings],
+        "not_run": {showable(name): showable(reason) for name, reason in audit.not_run.items()},
         "seconds": audit.seconds,
         "chart": Markup(risk_chart(audit.findings)) if audit.findings else None,
         "findings": [
@@ -59,7 +62,7 @@ def section(audit: Audit) -> dict[str, Any]:
                 "name": f.result.name,
                 "class": f.result.details.get("class", ""),
                 "question": _THREATS[f.result.threat],
-                "headline": f.headline,
+                "headline": showable(f.headline),
                 "risk": f.result.risk,
                 "interval": f.result.interval,
                 "chart": None
@@ -107,5 +110,6 @@ def _environment() -> Environment:
         loader=PackageLoader("oversafe.report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     environment.globals["version"] = __version__
+    environment.filters["shown"] = lambda text: shorten(str(text), 120)
     environment.filters["percent"] = lambda share: f"{share:.0%}"
     return environment

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from oversafe.report.audit import Audit
-from oversafe.report.charts import shorten
+from oversafe.text import shorten, showable
 
 _STYLES = {"exposed": "red", "unproven": "yellow", "protected": "green"}
 
@@ -21,7 +21,7 @@ def summary(audit: Audit) -> RenderableType:
     style = _STYLES[audit.verdict.level]
     parts: list[RenderableType] = [
         Panel(
-            Text(audit.verdict.sentence),
+            Text(showable(audit.verdict.sentence)),
             title=Text(audit.verdict.level.upper(), style=f"bold {style}"),
             title_align="left",
             border_style=style,
@@ -44,12 +44,14 @@ def summary(audit: Audit) -> RenderableType:
                 Text(shorten(finding.result.details.get("class", ""), 20)),
                 Text(f"{finding.result.risk:.0%}"),
                 Text(f"{low:.0%} to {high:.0%}"),
-                Text(finding.headline),
+                Text(showable(finding.headline)),
             )
         parts.append(table)
-    parts.append(Text(f"Guarantee: {audit.guarantee}"))
-    parts += [Text(f"Note: {warning}.") for warning in audit.warnings]
-    parts += [Text(f"Not run: {name} ({reason}).", style="dim") for name, reason in audit.not_run.items()]
+    parts.append(Text(showable(f"Guarantee: {audit.guarantee}")))
+    parts += [Text(showable(f"Note: {warning}.")) for warning in audit.warnings]
+    parts += [
+        Text(showable(f"Not run: {name} ({reason})."), style="dim") for name, reason in audit.not_run.items()
+    ]
     return Group(*parts)
 
 

@@ -1,0 +1,257 @@
+"""What one column of a table is: its kind, its domain and where that comes from."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from datetime import date, datetime
+from types import NoneType
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+
+from oversafe.errors import InputError
+
+Kind = Literal["continuous", "integer", "categorical", "ordinal", "boolean", "datetime", "identifier", "text"]
+Domain = Literal["public", "private estimate", "data"]
+
+NUMBER_KINDS: frozenset[str] = frozenset({"continuous", "integer", "datetime"})
+CATEGORY_KINDS: frozenset[str] = frozenset({"categorical", "ordinal", "boolean"})
+NAMING_KINDS: frozenset[str] = frozenset({"identifier", "text"})
+RESOLUTIONS = ("D", "h", "min", "s", "ms", "us", "ns")
+
+_NULLABLE = {f"{u}int{b}": f"{u.upper()}Int{b}" for u in ("", "u") for b in (8, 16, 32, 64)}
+_NULLABLE["bool"] = "boolean"
+_USUAL_DTYPE = {"continuous": "float64", "integer": "int64", "datetime": "datetime64[us]"}
+_FACTS: dict[str, tuple[str, tuple[type, ...]]] = {
+    "name": ("text", (str,)),
+    "kind": ("text", (str,)),
+    "dtype": ("text", (str,)),
+    "missing": ("true or false", (bool,)),
+    "bounds": ("a minimum and a maximum", (tuple, NoneType)),
+    "decimals": ("a whole number", (int, NoneType)),
+    "resolution": ("text", (str, NoneType)),
+    "categories": ("a list", (tuple, NoneType)),
+    "domain": ("text", (str,)),
+    "source": ("text", (str,)),
+}
+_CATEGORY_TYPES = (str, bool, int, float, np.generic, date, datetime)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    Parameters
+    ----------
+    name : str
+        The column's name.
+    kind : str
+        "continuous", "integer", "categorical", "ordinal", "boolean", "datetime", "identifier" or "text".
+    dtype : str
+        The pandas dtype that decoding restores; one that cannot hold the kind is replaced by the usual one.
+    missing : bool
+        Whether values may be missing.
+    bounds : tuple, optional
+        Smallest and largest value of a number or a date.
+    decimals : int, optional
+        Decimal places of a continuous column; None is full precision.
+    resolution : str, optional
+        The finest unit of a datetime column: "D", "h", "min", "s", "ms", "us" or "ns".
+    categories : tuple, optional
+        The values of a categorical, ordinal or boolean column, in order.
+    domain : str
+        Where all of this comes from: "public", "private estimate" or "data".
+    source : str
+        For a public domain, who published it.
+    """
+
+    name: str
+    kind: Kind
+    dtype: str
+    missing: bool = False
+    bounds: tuple[Any, Any] | None = None
+    decimals: int | None = None
+    resolution: str | None = None
+    categories: tuple[Any, ...] | None = None
+    domain: Domain = "data"
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        for fact, (expected, allowed) in _FACTS.items():
+            value = getattr(self, fact)
+            # In Python True is a whole number; in a schema it is not.
+            if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
+                raise InputError(f"column {self.name!r} has {fact} = {value!r}; it should be {expected}")
+        for fact, choices in (("kind", get_args(Kind)), ("domain", get_args(Domain))):
+            if getattr(self, fact) not in choices:
+                raise InputError(
+                    f"column {self.name!r} has the {fact} {getattr(self, fact)!r}; use one of {', '.join(choices)}"
+                )
+        if self.domain == "public" and not self.source.strip():
+            raise InputError(
+                f"column {self.name!r} declares a public domain without a source; "
+                "say in `source` who published its bounds or categories"
+            )
+        if self.resolution is not None and self.resolution not in RESOLUTIONS:
+            raise InputError(
+                f"column {self.name!r} has the resolution {self.resolution!r}; use one of {', '.join(RESOLUTIONS)}"
+            )
+        if self.decimals is not None and not 0 <= self.decimals <= 15:
+            raise InputError(f"column {self.name!r} has decimals = {self.decimals}; it lies between 0 and 15")
+        object.__setattr__(self, "dtype", self._fitting_dtype())
+        if self.bounds is not None:
+            object.__setattr__(self, "bounds", self._checked_bounds())
+        if self.categories is not None:
+            self._check_categories()
+
+    def _fitting_dtype(self) -> str:
+        """The dtype if it can hold the kind, else the usual one: a number may have been read as text."""
+        # pandas cannot read the name of a sparse dtype back; its dense form is meant.
+        name = re.sub(r"^Sparse\[(\w+),.*\]$", r"\1", self.dtype)
+        try:
+            dtype = types.pandas_dtype(name)
+        except Exception as error:
+            # Whatever pandas raises: the name comes from a file.
+            raise InputError(
+                f"column {self.name!r} has the dtype {self.dtype!r}, which pandas does not know; float64 is one"
+            ) from error
+        number = types.is_any_real_numeric_dtype(dtype)
+        fits = {
+            "continuous": number and types.is_float_dtype(dtype),
+            "integer": number,
+            "datetime": types.is_datetime64_any_dtype(dtype) and name != "datetime64",
+        }.get(self.kind, True)
+        if not fits:
+            name = _USUAL_DTYPE[self.kind]
+        # numpy's integers and booleans cannot be missing; pandas has types beside them that can.
+        return _NULLABLE.get(name, name) if self.missing else name
+
+    def _checked_bounds(self) -> tuple[Any, Any]:
+        if self.kind not in NUMBER_KINDS:
+            raise InputError(f"column {self.name!r} is {self.kind} and has bounds; only numbers and dates do")
+        if len(self.bounds or ()) != 2:
+            raise InputError(f"column {self.name!r} has bounds {self.bounds!r}; give a minimum and a maximum")
+        low, high = self.bounds  # type: ignore[misc]
+        if self.kind == "datetime":
+            low, high = self._as_stamp(low), self._as_stamp(high)
+        elif any(isinstance(b, bool) or not isinstance(b, int | float | np.number) for b in (low, high)):
+            raise InputError(f"column {self.name!r} has bounds {low!r} and {high!r}; give two numbers")
+        elif not (abs(low) <= sys.float_info.max and abs(high) <= sys.float_info.max):
+            raise InputError(f"column {self.name!r} has bounds that are not finite; give two finite numbers")
+        elif self.kind == "integer":
+            if low != int(low) or high != int(high) or max(abs(int(low)), abs(int(high))) >= 2**63:
+                raise InputError(
+                    f"column {self.name!r} is integer; give whole numbers of 64 bits as its bounds"
+                )
+            low, high = int(low), int(high)
+        else:
+            low, high = float(low), float(high)
+        if low > high:
+            raise InputError(
+                f"column {self.name!r} has a minimum of {low} above its maximum of {high}; swap them"
+            )
+        return low, high
+
+    def _as_stamp(self, bound: Any) -> pd.Timestamp:
+        """A bound in the column's own time zone, or without one."""
+        try:
+            stamp = pd.Timestamp(bound)
+        except (ValueError, TypeError, OverflowError):
+            stamp = pd.NaT
+        if stamp is pd.NaT:
+            raise InputError(f"column {self.name!r} has the bound {bound!r}; write dates as 2024-12-31")
+        dtype = types.pandas_dtype(self.dtype)
+        try:
+            pd.Series([stamp.tz_localize(None)]).astype(re.sub(r", .*\]", "]", self.dtype))
+        except (ValueError, OverflowError):
+            raise InputError(
+                f"column {self.name!r} has the bound {bound!r}, which its dtype {self.dtype} cannot hold"
+            ) from None
+        if isinstance(dtype, pd.DatetimeTZDtype):
+            return stamp.tz_localize(dtype.tz) if stamp.tz is None else stamp.tz_convert(dtype.tz)
+        return stamp if stamp.tz is None else stamp.tz_convert("UTC").tz_localize(None)
+
+    def _check_categories(self) -> None:
+        if self.kind in NUMBER_KINDS:
+            raise InputError(
+                f"column {self.name!r} is {self.kind} and lists categories; "
+                "declare it categorical, or give a minimum and a maximum"
+            )
+        for category in self.categories or ():
+            if not isinstance(category, _CATEGORY_TYPES) or category != category:
+                raise InputError(
+                    f"column {self.name!r} lists the category {category!r}; categories are text, numbers or dates"
+                )
+        if len(set(self.categories or ())) != len(self.categories or ()):
+            raise InputError(f"column {self.name!r} lists a category twice; list each once")
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the column is a number or a date."""
+        return self.kind in NUMBER_KINDS
+
+    @property
+    def is_category(self) -> bool:
+        """Whether the column takes one of a set of values."""
+        return self.kind in CATEGORY_KINDS
+
+    @property
+    def names_people(self) -> bool:
+        """Whether the column holds identifiers or free text, which no release should carry."""
+        return self.kind in NAMING_KINDS
+
+    @property
+    def naming(self) -> str:
+        """What the column holds, if it names people: "identifiers" or "free text"."""
+        return "free text" if self.kind == "text" else "identifiers"
+
+
+def value_key(value: Any) -> str | None:
+    """Return a value as text that does not depend on how it is stored; None for what is missing or no value.
+
+    1, 1.0, True, "1" and "1.0" are the same category: which of them a column holds depends on its other
+    rows (one missing value turns whole numbers into floats), and on whether it came from a CSV file.
+    """
+    if isinstance(value, str):
+        # Only what a number is printed as: "007" and "1e3" are names.
+        if re.fullmatch(r"-?(0|[1-9]\d{0,15})(\.\d{1,17})?", value):
+            return _number_key(float(value))
+        return {"true": "1", "True": "1", "TRUE": "1", "false": "0", "False": "0", "FALSE": "0"}.get(
+            value, value
+        )
+    if isinstance(value, datetime | date | np.datetime64):
+        stamp = pd.Timestamp(value)
+        if stamp is pd.NaT:
+            return None
+        return (stamp if stamp.tz is None else stamp.tz_convert("UTC").tz_localize(None)).isoformat()
+    if isinstance(value, bool | int | np.bool_ | np.integer):
+        return str(int(value))
+    number = as_number(value)
+    return None if number != number else _number_key(number)
+
+
+def as_number(value: Any) -> float:
+    """Return a value as a float, NaN if it is no number."""
+    if isinstance(value, complex | np.complexfloating) and value.imag == 0:
+        value = value.real
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return np.nan
+
+
+def _number_key(number: float) -> str:
+    return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
+
+
+def value_keys(values: pd.Series) -> pd.Series:
+    """Return :func:`value_key` of each value; every value is treated by itself."""
+    if values.dtype == object:
+        return pd.Series([value_key(value) for value in values], index=values.index, dtype=object)
+    codes, distinct = pd.factorize(values)
+    keys = np.array([*(value_key(value) for value in distinct), None], dtype=object)
+    return pd.Series(keys[codes], index=values.index, dtype=object)

@@ -1,0 +1,157 @@
+"""ExactCopies counts the real rows that a release holds verbatim."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oversafe.attack import ExactCopies
+from oversafe.attack.base import wilson_interval
+from oversafe.attack.copies import difference_interval
+from oversafe.errors import InputError
+
+
+def people(*rows: tuple[object, ...]) -> pd.DataFrame:
+    return pd.DataFrame(list(rows), columns=["age", "town", "smokes"])
+
+
+REAL = people((31, "A", True), (47, "B", False), (47, "B", False), (58, None, True), (64, "C", False))
+
+
+def test_share_of_distinct_real_rows() -> None:
+    release = people((31, "A", True), (31, "A", True), (47, "B", True), (58, None, True), (50, "C", False))
+    result = ExactCopies().run(release, REAL)
+    # Of the four distinct people, the first and the third stand in the release. Drawn column by column, one
+    # of the five rows would be them with these chances: age, town and smoking agree.
+    chances = np.array([2 / 5 * 2 / 5 * 4 / 5, 1 / 5 * 1 / 5 * 1 / 5, 1 / 5 * 1 / 5 * 4 / 5, 0])
+    by_chance = (1 - (1 - chances) ** 5).mean()
+    low, high = wilson_interval(2, 4)
+    assert result.threat == "reconstruction"
+    assert result.risk == pytest.approx(0.5 - by_chance)
+    assert result.interval == pytest.approx((max(0, low - by_chance), high - by_chance))
+    assert result.details.pop("expected_by_chance") == pytest.approx(by_chance)
+    assert result.details == {"copied": 2, "distinct_real": 4, "released_copies": 3, "released_rows": 5}
+    assert result.evidence["age"].tolist() == [31, 58]
+    assert result.evidence["copies"].tolist() == [2, 1]
+
+
+def test_holdout_share_is_subtracted() -> None:
+    release = people((31, "A", True), (47, "B", False), (64, "C", False), (20, "D", True))
+    holdout = people((20, "D", True), (21, "D", True), (31, "A", True))
+    result = ExactCopies().run(release, REAL, holdout)
+    # Three of four real people, and one of the two in the holdout who are not real as well.
+    assert result.risk == pytest.approx(3 / 4 - 1 / 2)
+    low, high = difference_interval(3, 4, 1, 2)
+    assert result.interval == (max(0.0, low), high)
+    assert result.details["copied_holdout"] == 1
+    assert result.details["distinct_holdout"] == 2
+
+
+def test_risk_is_never_negative() -> None:
+    result = ExactCopies().run(people((20, "D", True)), REAL, people((20, "D", True)))
+    assert result.risk == 0.0
+    assert result.interval[0] == 0.0
+    assert 0.0 <= result.interval[1] <= 1.0
+
+
+def test_holdout_within_the_real_rows_changes_nothing() -> None:
+    release = people((31, "A", True))
+    result = ExactCopies().run(release, REAL, REAL.head(2))
+    assert result.risk == 0.25
+    assert result.details["distinct_holdout"] == 0
+
+
+def test_missing_values_are_equal_to_each_other_only() -> None:
+    real = pd.DataFrame({"x": [1.0, np.nan, np.nan], "y": ["a", "b", None]})
+    release = pd.DataFrame({"x": [1.0, None, 0.0], "y": [None, "b", "b"]})
+    result = ExactCopies().run(release, real)
+    assert result.details["copied"] == 1
+    assert result.evidence["y"].tolist() == ["b"]
+
+
+def test_equal_values_of_different_types() -> None:
+    real = pd.DataFrame(
+        {"n": np.array([1, 2], dtype="int8"), "c": pd.Categorical(["a", "b"]), "b": [True, False]}
+    )
+    release = pd.DataFrame(
+        {
+            "n": pd.array([1, 3], dtype="Int64"),
+            "c": pd.array(["a", "b"], dtype="string"),
+            "b": np.array([1.0, 0.0]),
+        }
+    )
+    assert ExactCopies().run(release, real).details["copied"] == 1
+
+
+def test_large_integers_are_compared_exactly() -> None:
+    real = pd.DataFrame({"id": [2**53, 7]})
+    release = pd.DataFrame({"id": [2**53 + 1]})
+    assert ExactCopies().run(release, real).details["copied"] == 0
+
+
+def test_text_is_not_a_number() -> None:
+    real = pd.DataFrame({"x": [1, 2]})
+    release = pd.DataFrame({"x": ["1", "2"]})
+    assert ExactCopies().run(release, real).risk == 0.0
+
+
+def test_only_shared_columns_count_and_their_order_does_not() -> None:
+    release = REAL[["smokes", "town", "age"]].assign(score=0.5)
+    result = ExactCopies().run(release, REAL.assign(name="x"))
+    assert result.details["copied"] == result.details["distinct_real"] == 4
+    assert result.risk == ExactCopies().run(REAL, REAL).risk > 0
+
+
+def test_arrays_are_compared_by_position() -> None:
+    real = np.array([[1.0, 2.0], [3.0, 4.0]])
+    release = pd.DataFrame({"a": [3.0], "b": [4.0]})
+    result = ExactCopies().run(release, real)
+    assert result.details["copied"] == 1
+    # The only released row is drawn again with certainty, the other real one never.
+    assert result.details["expected_by_chance"] == 0.5
+
+
+def test_evidence_shows_the_first_hundred() -> None:
+    real = pd.DataFrame({"x": np.arange(250), "y": np.arange(250) ** 2, "z": 0})
+    result = ExactCopies().run(real, real)
+    # Two columns of distinct values meet by chance in one row of 250.
+    assert result.risk == pytest.approx(1 - 1 / 250, abs=1e-5)
+    assert result.evidence["x"].tolist() == list(range(100))
+
+
+@pytest.mark.parametrize(
+    ("release", "real", "message"),
+    [
+        (REAL.head(0), REAL, "the release table has no rows"),
+        (REAL, np.empty((0, 3)), "the real table has no rows"),
+        (REAL, np.zeros(3), "the real table has 1 dimension"),
+        (REAL, np.zeros((2, 2)), "differ in their numbers of columns"),
+        (REAL, REAL.add_prefix("p_"), "no column in common"),
+        (REAL, pd.DataFrame([[1, 2]], columns=["age", "age"]), "two columns named 'age'"),
+    ],
+)
+def test_unusable_tables_are_named(release: object, real: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ExactCopies().run(release, real)
+
+
+def test_newcombes_worked_example() -> None:
+    # 56/70 against 48/80, method 10 of the paper: 0.0524 to 0.3339.
+    low, high = difference_interval(56, 70, 48, 80)
+    assert (round(low, 4), round(high, 4)) == (0.0524, 0.3339)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["a", "b", None])), min_size=1, max_size=12),
+    st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["a", "b", None])), min_size=1, max_size=12),
+)
+@settings(max_examples=50, deadline=None)
+def test_agrees_with_sets_of_tuples(release: list[tuple[int, str]], real: list[tuple[int, str]]) -> None:
+    frames = [pd.DataFrame(rows, columns=["n", "c"]) for rows in (release, real)]
+    result = ExactCopies().run(*frames)
+    assert result.details["copied"] == len(set(release) & set(real))
+    assert result.details["distinct_real"] == len(set(real))
+    assert result.details["released_copies"] == sum(row in set(real) for row in release)

@@ -1,0 +1,61 @@
+"""imbalanced-learn's samplers give what imbalanced-learn gives."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from imblearn import over_sampling, under_sampling
+from sklearn.datasets import make_classification
+
+from oversafe import protect
+from oversafe.errors import InputError
+
+NAMES = ["RandomOverSampler", "SMOTE", "BorderlineSMOTE", "ADASYN", "SVMSMOTE", "RandomUnderSampler"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("strategy", ["auto", "not majority", "all", "dict"])
+def test_float_tables_are_resampled_to_the_same_values(name, dtype, strategy):
+    X, y = make_classification(
+        300,
+        n_features=5,
+        n_informative=4,
+        n_redundant=0,
+        n_classes=3,
+        weights=[0.6, 0.3, 0.1],
+        random_state=0,
+    )
+    X = pd.DataFrame(X.astype(dtype), columns=list("abcde"))
+    if strategy == "dict":
+        strategy = {0: 50, 1: 40, 2: 20} if name == "RandomUnderSampler" else {2: 150, 1: 160}
+    theirs = getattr(under_sampling if name == "RandomUnderSampler" else over_sampling, name)
+    X_theirs, y_theirs = theirs(random_state=1, sampling_strategy=strategy).fit_resample(X, y)
+    X_ours, y_ours = getattr(protect, name)(random_state=1, sampling_strategy=strategy).fit_resample(X, y)
+    np.testing.assert_array_equal(y_ours, y_theirs)
+    pd.testing.assert_frame_equal(X_ours, X_theirs.reset_index(drop=True), check_exact=True)
+
+
+def test_integers_are_rounded_and_missing_values_come_back():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"n": pd.array(rng.integers(0, 9, 60), dtype="Int64"), "f": rng.normal(size=60)})
+    X.loc[:20, "n"] = pd.NA
+    X_new, _ = protect.SMOTE(random_state=0).fit_resample(X, np.repeat([0, 1], [45, 15]))
+    added = X_new.iloc[60:]
+    assert str(added["n"].dtype) == "Int64" and added["n"].dropna().between(0, 8).all()
+
+
+def test_a_class_that_does_not_exist():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    y = np.repeat(["a", "b"], [30, 10])
+    for strategy in ({"c": 50}, lambda labels: {"c": 50}):
+        with pytest.raises(InputError, match="names the class 'c'"):
+            protect.SMOTE(sampling_strategy=strategy).fit_resample(X, y)
+
+
+def test_the_person_column_must_be_dropped():
+    from oversafe.data import Schema
+
+    X = pd.DataFrame({"who": range(30), "x": np.linspace(0, 1, 30)})
+    schema = Schema.infer(X, person="who")
+    with pytest.raises(InputError, match="whose row"):
+        protect.SMOTE(schema=schema).fit_resample(X, np.repeat([0, 1], [20, 10]))
