@@ -230,7 +230,6 @@ def test_published_figures(name: str, scaled: bool, data_folder: Path) -> None:
         rows, labels = SMOTE(random_state=seed).fit_resample(X, y)
         truth = (np.arange(len(rows)) < len(X))[labels == 1]
         result = DistinSMOTE().run(rows[labels == 1], truth=truth)
-        # Two roundings may make a synthetic row a copy of a real one in one seed of thousands.
         assert result.score(truth) == (1.0, 1.0)
         assert result.risk == 1.0
 

@@ -123,7 +123,7 @@ class Column:
         fits = {
             "continuous": number and types.is_float_dtype(dtype),
             "integer": number,
-            "datetime": types.is_datetime64_any_dtype(dtype) and name != "datetime64",
+            "datetime": re.fullmatch(r"datetime64\[(s|ms|us|ns)(, .+)?\]", name) is not None,
         }.get(self.kind, True)
         if not fits:
             name = _USUAL_DTYPE[self.kind]
@@ -188,6 +188,10 @@ class Column:
                 )
         if len(set(self.categories or ())) != len(self.categories or ()):
             raise InputError(f"column {self.name!r} lists a category twice; list each once")
+        try:
+            pd.Series(list(self.categories or ()), dtype=object).astype(types.pandas_dtype(self.dtype))
+        except (TypeError, ValueError, OverflowError):
+            object.__setattr__(self, "dtype", "category")
 
     @property
     def is_number(self) -> bool:

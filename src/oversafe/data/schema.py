@@ -73,6 +73,11 @@ class Schema:
             if name is not None and (not isinstance(name, str) or name not in index):
                 raise InputError(f"the {role} column {name!r} is not among the columns {_listed(self.names)}")
 
+        if self.label is not None and self.label == self.person:
+            raise InputError(
+                f"column {self.label!r} is declared both label and person; it can be one of them"
+            )
+
     def __iter__(self) -> Iterator[Column]:
         return iter(self.columns)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -217,7 +218,11 @@ class Guarantee:
         """Refuse an event that does not cost what the guarantee says; composition would believe the event."""
         if self.event is None or self.epsilon is None or self.delta is None:
             return
-        cost = composed_epsilon(self.event, self.delta)
+        try:
+            cost = composed_epsilon(self.event, self.delta)
+        except Exception as error:
+            # Whatever the accountants raise: the figures come from a file.
+            raise InputError(f"the guarantee's event cannot be accounted for ({error})") from error
         if not 0.95 * self.epsilon <= cost <= 1.05 * self.epsilon:
             raise InputError(
                 f"the guarantee states epsilon = {self.epsilon:g}, and its event gives {cost:g}; it was changed by hand"
@@ -238,7 +243,11 @@ class Guarantee:
 
 def check_epsilon(epsilon: float) -> None:
     """Refuse an epsilon that means nothing."""
-    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0 < epsilon < math.inf:
+    if (
+        isinstance(epsilon, bool)
+        or not isinstance(epsilon, int | float)
+        or not 0 < epsilon <= sys.float_info.max
+    ):
         raise InputError(f"epsilon = {epsilon!r} was given; it is a finite number above 0, such as 1.0")
 
 

@@ -229,6 +229,11 @@ class _Material:
                         f"the {what} has no column {missing[0]!r}; only shared columns were compared"
                     )
                     columns = [c for c in columns if c in table.columns]
+            for name in table.select_dtypes("number").columns.intersection(columns):
+                if np.isinf(table[name].to_numpy(dtype=float, na_value=np.nan)).any():
+                    raise InputError(
+                        f"column {name!r} of the {what} has infinite values; remove them or mark them as missing"
+                    )
             if (gaps := table[label].isna()).any():
                 raise InputError(
                     f"{int(gaps.sum())} rows of the {what} have no label in {label!r} "
