@@ -122,6 +122,12 @@ def test_identifiers_and_free_text_are_named_warned_of_and_refused(tables, tmp_p
         refused = oversafe("protect", "named.csv", "-l", "diagnosis", "--out", "r.csv", *extra, cwd=tmp_path)
         assert refused.returncode == 2 and "'patient_id'" in refused.stderr
     assert not (tmp_path / "r.csv").exists()
+    dropped = oversafe(
+        "protect", "named.csv", "-l", "diagnosis", "--out", "r.csv", "--drop", "patient_id", "--drop", "note",
+        "--schema", "s.toml", cwd=tmp_path,
+    )  # fmt: skip
+    assert dropped.returncode == 0, dropped.stderr
+    assert set(read_table(tmp_path / "r.csv").columns) == set(table.columns) - {"patient_id", "note"}
     audited = oversafe("audit", "named.csv", "-l", "diagnosis", cwd=tmp_path)
     assert audited.returncode == 0 and "'patient_id' seems to hold identifiers" in " ".join(
         audited.stdout.split()
@@ -193,6 +199,11 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(command, tmp_path):
         (["schema", "check", "good.csv", "--schema", "missing.toml"], "cannot be read"),
         (["protect", "good.csv", "-l", "y", "--out", "good.csv"], "the table itself"),
         (["protect", "good.csv", "-l", "y", "--out", "r.csv", "--seed", "-1"], "--seed -1"),
+        (
+            ["protect", "good.csv", "-l", "y", "--out", "r.csv", "--drop", "nope"],
+            "no column 'nope' to leave out",
+        ),
+        (["protect", "good.csv", "-l", "y", "--out", "r.csv", "--drop", "y"], "cannot be left out"),
         (["audit", "postgres://me:secret@127.0.0.1:1/db", "-l", "y"], "#"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from oversafe.errors import InputError, MissingExtraError
-from oversafe.text import showable
+from oversafe.text import listed, showable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -194,6 +195,9 @@ def protect(
     schema: Annotated[
         Path | None, typer.Option(help="What the columns are; see oversafe schema init.")
     ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="A column to leave out, such as a name; may be given again.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Repeatable, for experiments only.")] = None,
     separator: SeparatorOption = None,
     decimal: DecimalOption = None,
@@ -217,20 +221,27 @@ def protect(
     if "://" not in table and out.exists() and Path(table).exists() and out.samefile(table):
         raise InputError(f"--out {str(out)!r} is the table itself; name another file, the original is needed")
     declared = None if schema is None else replace(Schema.from_toml(schema), label=label)
-    person = None if declared is None else declared.person
-    if declared is not None and person is not None:
-        declared = declared.drop([person])
+    left_out = set(drop or ())
+    if declared is not None:
+        if declared.person is not None:
+            # It says whose row it is, which no release carries.
+            left_out.add(declared.person)
+        declared = declared.drop(left_out.intersection(declared.names))
     protector = make_protector(method, epsilon=epsilon, schema=declared, balance=balance, random_state=seed)
 
     frame = _read(table, {"separator": separator, "decimal": decimal, "encoding": encoding})
-    if person is not None:
-        # It says whose row it is, which no release carries.
-        frame = frame.drop(columns=person, errors="ignore")
+    if unknown := sorted(left_out.difference(frame.columns)):
+        raise InputError(
+            f"the table has no column {unknown[0]!r} to leave out; its columns are {listed(list(frame))}"
+        )
+    if label in left_out:
+        raise InputError(f"the label column {label!r} cannot be left out; name another column")
+    frame = frame.drop(columns=list(left_out))
     described = Schema.infer(frame, label=label) if declared is None else declared
     if naming := described.naming_columns:
         raise InputError(
             f"column {naming[0]!r} seems to hold {described[naming[0]].naming}, which a release must not carry; "
-            "drop it, or declare what it is: oversafe schema init"
+            f"leave it out with --drop {shlex.quote(naming[0])}, or declare what it is: oversafe schema init"
         )
     frame = described.conform(frame)
     check_labels(frame[label])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 # What XML forbids, what moves a terminal's cursor, and what turns the direction of the text around it.
 _UNSHOWABLE = re.compile(
@@ -19,3 +20,9 @@ def shorten(text: str, most: int) -> str:
     """Return a text that can be shown, cut to a length."""
     text = showable(text)
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Return names in quotes, the first few of them."""
+    shown = ", ".join(repr(shorten(name, 60)) for name in names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -92,7 +92,7 @@ def test_guarantee_is_proven_only_when_everything_is_public():
     assert proven.status == "proven" and proven.epsilon == 1.0 and proven.delta == 0.0
     for parameters, caveat in [
         ({"schema": SCHEMA}, "set of labels"),
-        ({"classes": ["no", "yes"]}, "domain of column 'x'"),
+        ({"classes": ["no", "yes"]}, "read from the data without noise: 'x', 'c'"),
         ({"schema": SCHEMA, "classes": ["no", "yes"], "random_state": 1}, "random_state"),
     ]:
         clean = X.assign(c=X["c"].where(X["c"] != "unknown"))

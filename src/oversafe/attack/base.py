@@ -59,4 +59,8 @@ def wilson_interval(successes: float, trials: int, confidence: float = 0.95) -> 
     share = successes / trials
     centre = (share + z * z / (2 * trials)) / (1 + z * z / trials)
     half = z / (1 + z * z / trials) * (share * (1 - share) / trials + z * z / (4 * trials * trials)) ** 0.5
-    return max(0.0, centre - half), min(1.0, centre + half)
+    # At the ends the formula gives 0 and 1 but for rounding.
+    return (
+        max(0.0, centre - half) if successes > 0 else 0.0,
+        min(1.0, centre + half) if successes < trials else 1.0,
+    )

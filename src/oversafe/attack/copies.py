@@ -32,8 +32,8 @@ class ExactCopies(Attack):
     >>> from oversafe.attack import ExactCopies
     >>> real = pd.DataFrame({"age": [31, 47, 58, 64], "town": ["A", "B", "B", None]})
     >>> release = pd.DataFrame({"age": [64, 31, 50], "town": [None, "A", "B"]})
-    >>> round(ExactCopies().run(release, real).risk, 2)
-    0.35
+    >>> ExactCopies().run(release, real).risk
+    0.5
     """
 
     def run(self, release: Any, real: Any, holdout: Any = None) -> AttackResult:
@@ -112,19 +112,30 @@ def is_copy(rows: Any, real: Any) -> NDArray[np.bool_]:
 
 
 def _chance_of_copies(release: Any, real: Any) -> float:
-    """Return the expected share of the distinct real rows in a release whose columns are drawn independently."""
+    """Return the expected share of the distinct real rows in a release whose columns are drawn independently.
+
+    How common a row's values are is counted among the other released rows: a copy must not count as the
+    reason why there is a copy.
+    """
     frames = _aligned({"release": release, "real": real})
     release, rows = frames["release"], frames["real"].drop_duplicates()
+    numbers = _row_numbers({"release": release, "real": rows})
+    copies = _counts(numbers)
+    others = np.maximum(len(release) - copies, 1)
     log_chance = np.zeros(len(rows))
     for column in rows.columns:
         numbers = _row_numbers({"release": release[[column]], "real": rows[[column]]})
-        counts = np.bincount(numbers["release"], minlength=int(numbers["real"].max()) + 1)
         with np.errstate(divide="ignore"):
-            log_chance += np.log(counts[numbers["real"]] / len(release))
+            log_chance += np.log((_counts(numbers) - copies) / others)
     # The chance that one of the released rows is this one: 1 - (1 - p)^n, without losing a small p.
     chance = np.minimum(np.exp(log_chance), 1.0)
     with np.errstate(divide="ignore"):
         return float(-np.expm1(len(release) * np.log1p(-chance)).mean())
+
+
+def _counts(numbers: dict[str, NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return how often each real row stands in the release."""
+    return np.bincount(numbers["release"], minlength=int(numbers["real"].max()) + 1)[numbers["real"]]
 
 
 def difference_interval(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from pathlib import Path
@@ -15,6 +15,7 @@ import tomli_w
 
 from oversafe.data.column import Column
 from oversafe.errors import InputError
+from oversafe.text import listed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -71,7 +72,7 @@ class Schema:
         for role in ("label", "person"):
             name = getattr(self, role)
             if name is not None and (not isinstance(name, str) or name not in index):
-                raise InputError(f"the {role} column {name!r} is not among the columns {_listed(self.names)}")
+                raise InputError(f"the {role} column {name!r} is not among the columns {listed(self.names)}")
 
         if self.label is not None and self.label == self.person:
             raise InputError(
@@ -91,7 +92,7 @@ class Schema:
         try:
             return self.columns[self._index[name]]
         except KeyError:
-            raise InputError(f"the schema has no column {name!r}; it has {_listed(self.names)}") from None
+            raise InputError(f"the schema has no column {name!r}; it has {listed(self.names)}") from None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -118,7 +119,7 @@ class Schema:
             if name is not None and name not in set(map(str, table.columns)):
                 raise InputError(
                     f"the table has no column {name!r} to be its {role}; "
-                    f"its columns are {_listed([str(c) for c in table.columns])}"
+                    f"its columns are {listed([str(c) for c in table.columns])}"
                 )
         columns = [
             infer_column(
@@ -132,9 +133,7 @@ class Schema:
         """Return the schema with some facts of one column replaced, for example its public bounds."""
         known = {f.name for f in fields(Column)} - {"name"}
         if unknown := set(changes) - known:
-            raise InputError(
-                f"{sorted(unknown)[0]!r} is not a fact of a column; use {_listed(sorted(known))}"
-            )
+            raise InputError(f"{sorted(unknown)[0]!r} is not a fact of a column; use {listed(sorted(known))}")
         column = replace(self[name], **changes)
         return replace(self, columns=tuple(column if c.name == name else c for c in self.columns))
 
@@ -231,11 +230,6 @@ def check_table(table: pd.DataFrame) -> None:
     if len(set(names)) < len(names):
         repeated = next(n for i, n in enumerate(names) if n in names[:i])
         raise InputError(f"two columns are called {repeated!r}; give each column a name of its own")
-
-
-def _listed(names: Sequence[str], most: int = 8) -> str:
-    shown = ", ".join(repr(n if len(n) <= 60 else n[:57] + "...") for n in names[:most])
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _reason(error: Exception) -> str:

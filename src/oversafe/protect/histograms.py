@@ -17,11 +17,17 @@ from oversafe.errors import InputError
 from oversafe.privacy.guarantee import SEEDED, Guarantee, Relation, check_epsilon
 from oversafe.privacy.mechanisms import noisy_counts
 from oversafe.protect.base import Synthesizer, check_labels
+from oversafe.text import listed
 
 _BASIS = (
     "discrete Laplace noise on the counts of every column within every class and on the class counts "
     "(Dwork et al. 2006; the docs page 'Guarantees, proofs and errata', section 'Class histograms')"
 )
+
+_UNPAID = {
+    "data": "the domains of these columns were read from the data without noise",
+    "private estimate": "the private estimates of these columns' domains are not paid from this budget",
+}
 
 
 class HistogramSynthesizer(Synthesizer):
@@ -98,13 +104,9 @@ class HistogramSynthesizer(Synthesizer):
             raise InputError(f"relation = {self.relation!r} was given; use 'replace-one' or 'add-remove'")
         self.schema_ = self._check_schema(table, self.schema)
         label, caveats = self._label_column(labels)
-        caveats += [
-            f"the domain of column {column.name!r} was read from the data without noise"
-            if column.domain == "data"
-            else f"the private estimate of column {column.name!r}'s domain is not paid from this budget"
-            for column in self.schema_
-            if column.domain != "public"
-        ]
+        for domain, caveat in _UNPAID.items():
+            if names := [column.name for column in self.schema_ if column.domain == domain]:
+                caveats.append(f"{caveat}: {listed(names)}")
         kinds = {type(category) for category in label.categories or ()}
         self.classes_ = np.array(label.categories, dtype=None if len(kinds) == 1 else object)
         self._bins = {column.name: Bins(column, self.n_bins) for column in self.schema_}
