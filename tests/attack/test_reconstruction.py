@@ -151,7 +151,13 @@ def test_records_have_the_tables_columns_and_units() -> None:
     assert pd.isna(record["ward"])
     assert pd.isna(record["score"])
     assert result.details["columns_left_out"] == ("town", "ward", "score")
-    assert result.evidence.columns.tolist() == [*frame.columns, "lines", "released_rows", "radius"]
+    assert result.evidence.columns.tolist() == [
+        *frame.columns,
+        "lines",
+        "released_rows",
+        "radius",
+        "found_by",
+    ]
 
     real = frame.head(1).assign(height=105.0, dose=0.002, marker=3.0, ward="z", extra=1)
     assert result.score(real[["marker", "extra", "dose", "height", "year", "town", "ward", "score"]]) == (

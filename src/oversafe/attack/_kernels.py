@@ -387,3 +387,115 @@ def lines_through(places, radii, centre, direction, first, last, noise):
             count += 1
         limits[place + 1] = count
     return limits, lines[:count], positions[:count]
+
+
+@compiled
+def rays_to_grid(points, queries, records, radii, neighbours, skip, steps, noise, farthest):
+    """Follow the rays from known records through released rows to the next point of the grid.
+
+    On the way from one record to another every gridded column changes by whole steps at once. So the ray
+    is followed in steps of its widest column until all others are whole too, beyond the released row, but
+    no farther from the record than ``farthest`` in that column. Records below ``skip`` are left out.
+
+    Returns, for each query and neighbour, how far the grid point is in units of the way to the row (0: there
+    is none), the logarithm of the chance that a ray meets the grid like this by accident, and the number
+    of gridded columns that change.
+    """
+    n, m = neighbours.shape
+    d = points.shape[1]
+    reach = np.zeros((n, m))
+    accident = np.zeros((n, m))
+    changing = np.zeros((n, m), dtype=np.int64)
+    way = np.empty(d)
+    slack = np.empty(d)
+    for row in range(n):
+        for column in range(m):
+            record = neighbours[row, column]
+            if record < skip:
+                continue
+            error = noise + radii[record]
+            count = 0
+            widest = -1
+            last = 0.0
+            for k in range(d):
+                if steps[k] <= 0.0:
+                    continue
+                difference = points[queries[row], k] - records[record, k]
+                if abs(difference) <= 8.0 * error:
+                    continue
+                way[count] = difference / steps[k]
+                slack[count] = 2.0 * error / steps[k]
+                if widest < 0 or abs(way[count]) > abs(way[widest]):
+                    widest = count
+                    last = farthest / steps[k]
+                count += 1
+            if count < 2 or slack[widest] > 0.01:
+                continue
+            length = abs(way[widest])
+            # Beyond the row: one that is on the grid itself tells nothing.
+            whole = math.floor(length + 2.0 * slack[widest]) + 1.0
+            tried = 0
+            while whole <= last:
+                tried += 1
+                scale = whole / length
+                chance = math.log(float(tried))
+                meets = True
+                for k in range(count):
+                    place = way[k] * scale
+                    # The row's own error grows with the distance; so does that of the widest column.
+                    spread = slack[k] * (1.0 + scale) + slack[widest] * abs(way[k]) / length * scale
+                    if abs(place - round(place)) > spread or spread > 0.1:
+                        meets = False
+                        break
+                    if k != widest:
+                        chance += math.log(2.0 * spread)
+                if meets:
+                    reach[row, column] = scale
+                    accident[row, column] = chance
+                    changing[row, column] = count
+                    break
+                whole += 1.0
+    return reach, accident, changing
+
+
+@compiled
+def between_records(points, queries, records, radii, neighbours, skip, noise):
+    """Return which queries lie between two of their neighbours, one of them not below ``skip``."""
+    n, m = neighbours.shape
+    d = points.shape[1]
+    result = np.zeros(n, dtype=np.bool_)
+    way = np.empty((m, d))
+    length = np.empty(m)
+    for row in range(n):
+        for a in range(m):
+            total = 0.0
+            for k in range(d):
+                way[a, k] = records[neighbours[row, a], k] - points[queries[row], k]
+                total += way[a, k] * way[a, k]
+            length[a] = math.sqrt(total)
+        for a in range(m):
+            if result[row]:
+                break
+            for b in range(a):
+                if neighbours[row, a] < skip and neighbours[row, b] < skip:
+                    continue
+                if length[a] == 0.0 or length[b] == 0.0:
+                    continue
+                along = 0.0
+                for k in range(d):
+                    along += way[a, k] * way[b, k]
+                if along >= 0.0:
+                    continue
+                # How far the nearer record is from where the farther one puts it.
+                far, near = (a, b) if length[a] > length[b] else (b, a)
+                share = length[near] / length[far]
+                error = radii[neighbours[row, near]] + share * radii[neighbours[row, far]] + 2.0 * noise
+                off = 0.0
+                for k in range(d):
+                    off += (way[near, k] + share * way[far, k]) ** 2
+                    if off > 16.0 * error * error:
+                        break
+                if off <= 16.0 * error * error:
+                    result[row] = True
+                    break
+    return result

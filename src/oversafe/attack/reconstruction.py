@@ -15,6 +15,7 @@ from scipy.special import gammaincc
 
 from oversafe.attack import _kernels
 from oversafe.attack.base import Attack, AttackResult, wilson_interval
+from oversafe.attack.expansion import expand
 from oversafe.attack.lines import (
     BoolArray,
     FloatArray,
@@ -49,7 +50,7 @@ class ReconstructionResult(AttackResult):
         One recovered record per row, in the columns, order and units of the attacked table. Columns
         that took no part (not numeric, or with missing values) are missing, unless they are constant.
     support : array of int
-        How many lines end in each record.
+        How many lines end in each record, or from how many known records a ray leads to it.
     radius : array of float
         Estimated distance of each record from the true one, where a column's range counts as 1.
     """
@@ -102,6 +103,10 @@ class ReconSMOTE(Attack):
         Majority rows per minority row in the real table, if known.
     min_lines : int
         How many lines must end in a record.
+    expand : bool
+        Whether to go on from the records where lines meet: real values lie on grids (decimals, whole
+        numbers, 0 and 1), so that one released row and one known record give the record at the other end.
+        Without it the attack stops where the paper's does.
     tolerance : float, optional
         Error of the released values as a share of their column's range. By default it follows from the
         precision of the columns' dtypes; give it for a table that was rounded.
@@ -138,6 +143,7 @@ class ReconSMOTE(Attack):
         k_neighbors: int = 5,
         ratio: float | None = None,
         min_lines: int = 3,
+        expand: bool = True,
         tolerance: float | None = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -145,6 +151,7 @@ class ReconSMOTE(Attack):
         self.k_neighbors = k_neighbors
         self.ratio = ratio
         self.min_lines = min_lines
+        self.expand = expand
         self.tolerance = tolerance
         self.n_jobs = n_jobs
 
@@ -178,25 +185,32 @@ class ReconSMOTE(Attack):
         lines = find_lines(points, n_neighbors, n_jobs=self.n_jobs)
         ends = _recover(lines, self.min_lines)
         places, radius = _intersect(lines, ends)
+        support = np.array([len(end) for end in ends], dtype=np.int64)
+        members = [np.unique(np.concatenate([lines.members(line) for line in end])) for end in ends]
+        if self.expand and len(places):
+            expansion = expand(points.values, places, radius, points.noise)
+            places, radius = expansion.places, expansion.radius
+            support = np.append(support, [len(rays) for rays in expansion.rays]).astype(np.int64)
+            members += expansion.rows
         released = _released_row(places, radius, points)
 
         copies = np.bincount(points.row, minlength=len(points.values))
         on_lines = np.unique(lines.indices)
-        members = [np.unique(np.concatenate([lines.members(line) for line in end])) for end in ends]
         on_ending = np.unique(np.concatenate(members)) if members else np.empty(0, dtype=np.int64)
-        support = np.array([len(end) for end in ends], dtype=np.int64)
         frame, ranges = _in_units(places, released, points)
         findings = pd.DataFrame(
             {
                 "lines": support,
                 "released_rows": np.array([copies[those].sum() for those in members], dtype=np.int64),
                 "radius": radius,
+                "found_by": ["lines"] * len(ends) + ["grid"] * (len(places) - len(ends)),
             }
         )
         details: dict[str, Any] = {
             "lines": len(lines),
             "points_on_lines": int(copies[on_lines].sum()),
             "released": int((released >= 0).sum()),
+            "found_by_grid": len(places) - len(ends),
             "n_neighbors": n_neighbors,
             "tolerance": points.noise,
             "columns_left_out": points.left_out,
