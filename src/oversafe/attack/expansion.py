@@ -90,13 +90,13 @@ def expand(points: FloatArray, places: FloatArray, radius: FloatArray, noise: fl
         new = _follow(points, open_points, places, radius, starts, followed, steps, dependencies, noise)
         found = found.join(new).select(~explained)
         followed = len(places)
-        chosen = _choose(found)
-        # A single ray is believed only if it does not lead on to a record that is known, however far.
-        while chosen and (known := _leads_to_known(points, places, radius, found, chosen[0], noise)).any():
-            explained[found.point[chosen[0][known]]] = True
-            found = found.select(~explained)
-            chosen = _choose(found)
-        for entries in chosen:
+        for entries in _choose(found):
+            # A single ray is believed only if it does not lead on to a record that is known, however far.
+            known = _leads_to_known(points, places, radius, found, entries, noise)
+            explained[found.point[entries[known]]] = True
+            if known.any():
+                followed = min(followed, len(places) - 1)
+                continue
             best = entries[np.argmin(found.radius[entries])]
             places = np.vstack([places, found.place[best]])
             radius = np.append(radius, found.radius[best])
@@ -241,8 +241,13 @@ def _choose(found: _Rays) -> list[IntArray]:
             taken[found.point[free]] = True
     if chosen:
         return chosen
-    alone = [m for m in members if found.alone[m].any()]
-    return [max(alone, key=len)] if alone else []
+    alone = sorted((m for m in members if found.alone[m].any()), key=len, reverse=True)
+    # A few at a time, so that the number of rounds stays small in a large table.
+    for m in alone[: max(1, len(alone) // 20)]:
+        if not taken[found.point[m]].any():
+            chosen.append(m)
+            taken[found.point[m]] = True
+    return chosen
 
 
 def grid_steps(places: FloatArray, error: FloatArray) -> FloatArray:
