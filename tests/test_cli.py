@@ -73,7 +73,7 @@ def test_audit_prints_json(tables, tmp_path):
 
 def test_protect_writes_a_release_with_its_manifest_and_audit_reads_it(tables, tmp_path):
     done = oversafe(
-        "protect", tables / "real.csv", "--label", "diagnosis", "--epsilon", "1",
+        "protect", tables / "real.csv", "--label", "diagnosis", "--epsilon", "1", "--balance",
         "--schema", tables / "schema.toml", "--out", "private.csv", cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -172,7 +172,7 @@ def audit(
         console.print(summary(result))
         if report is not None:
             console.print(f"Report: {report}", soft_wrap=True, markup=False, highlight=False)
-    if fail_on is not None and not result.findings:
+    if fail_on is not None and not result.findings and result.verdict.level != "protected":
         reasons = "; ".join(f"{attack}: {reason}" for attack, reason in result.not_run.items())
         raise InputError(f"no attack could be run, so the gate says nothing ({reasons})")
     failing = {"exposed": ("exposed",), "unproven": ("exposed", "unproven"), None: ()}[fail_on]

@@ -168,6 +168,11 @@ def test_the_same_class_in_different_dtypes(augmented, real):
     assert by_name(audit(release, "diagnosis", real=original))["ReconSMOTE"].certain_records >= 13
 
 
+def test_a_class_that_is_not_in_the_release(augmented, real):
+    report = audit(augmented.query("diagnosis == 'benign'"), "diagnosis", real=real)
+    assert not report.findings and "no row of it" in report.not_run["every attack on class 'malignant'"]
+
+
 def test_classes_that_are_not_everywhere(augmented, real):
     extra = augmented.assign(diagnosis=augmented["diagnosis"].where(augmented.index > 20, "other"))
     X, y = load_dataset("breast_cancer_holdout")

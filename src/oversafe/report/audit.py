@@ -272,10 +272,11 @@ class _Material:
 
     def attacked_classes(self) -> list[str]:
         """The classes whose records are at risk: all but the largest, or all when it is not known which."""
-        present = set(value_keys(self.release[self.label]))
+        classes = set(value_keys(self.release[self.label]))
         if self.real is not None:
-            present.discard(value_keys(self.real[self.label]).value_counts().index[0])
-        return sorted(present)
+            counts = value_keys(self.real[self.label]).value_counts()
+            classes = (classes | set(counts.index)) - {counts.index[0]}
+        return sorted(classes)
 
     def rows(self, table: pd.DataFrame, label: str) -> pd.DataFrame:
         """The feature columns of one class; 1, 1.0 and "1" are the same one, as files have it."""
@@ -294,6 +295,9 @@ def _steps(
         real = None if material.real is None else material.rows(material.real, label)
         held = None if material.holdout is None else material.rows(material.holdout, label)
         what = f"class {label!r}"
+        if rows.empty:
+            not_run[f"every attack on {what}"] = "the release has no row of it"
+            continue
         if real is not None and real.empty:
             not_run[f"every attack on {what}"] = "the real table has no such class"
             continue
