@@ -30,26 +30,21 @@ def grow_rows(array):
 
 
 @compiled
-def squared_distances(columns, queries):
-    """Return the squared distances from each query row to every row.
-
-    ``columns`` holds one column of the table per row, so that the inner loop runs over contiguous
-    memory. Differences are taken before squaring: unlike the expansion with a matrix product, they
-    keep their digits when the rows lie close together.
-    """
-    d, n = columns.shape
-    result = np.zeros((len(queries), n), dtype=np.float32)
-    total = np.empty(n)
-    for row in range(len(queries)):
-        for other in range(n):
-            total[other] = 0.0
+def row_hashes(values):
+    """Return a number for each row that equal rows share, and others by a chance of 2**-64 only."""
+    n, d = values.shape
+    bits = values.view(np.uint64)
+    result = np.empty(n, dtype=np.uint64)
+    for row in range(n):
+        mixed = np.uint64(0x9E3779B97F4A7C15)
         for column in range(d):
-            value = columns[column, queries[row]]
-            for other in range(n):
-                difference = columns[column, other] - value
-                total[other] += difference * difference
-        for other in range(n):
-            result[row, other] = total[other]
+            # Zero has two signs.
+            word = bits[row, column] if values[row, column] != 0.0 else np.uint64(0)
+            mixed = (mixed ^ word) * np.uint64(0xBF58476D1CE4E5B9)
+            mixed = mixed ^ (mixed >> np.uint64(29))
+            mixed = mixed * np.uint64(0x94D049BB133111EB)
+            mixed = mixed ^ (mixed >> np.uint64(32))
+        result[row] = mixed
     return result
 
 
@@ -259,8 +254,8 @@ def same_line(points, owners, limits, members, first_group, noise):
 
 
 @compiled
-def common_ends(centre, direction, first, last, size, partners, noise, largest_gap, largest_radius):
-    """Find the places where two lines end: beyond or at the outermost members of both.
+def crossings(centre, direction, first, last, size, partners, noise, largest_gap, largest_radius):
+    """Find the places where two lines cross, near both of them.
 
     ``first`` and ``last`` are the positions of the outermost members, ``partners`` the lines to hold
     against each line (-1 for none); a single row stands for all lines. A line may be prolonged to a place
@@ -279,8 +274,19 @@ def common_ends(centre, direction, first, last, size, partners, noise, largest_g
         row = a if partners.shape[0] == n else 0
         for column in range(partners.shape[1]):
             b = partners[row, column]
-            if b <= a:
+            if b < 0 or b == a:
                 continue
+            if b < a:
+                # Seen from the other side already, unless that one did not list this one.
+                if partners.shape[0] != n:
+                    continue
+                listed = False
+                for other in range(partners.shape[1]):
+                    if partners[b, other] == a:
+                        listed = True
+                        break
+                if listed:
+                    continue
             cosine = 0.0
             along_a = 0.0
             along_b = 0.0
@@ -305,8 +311,6 @@ def common_ends(centre, direction, first, last, size, partners, noise, largest_g
                 continue
             beyond_a = max(t - last[a], first[a] - t)
             beyond_b = max(s - last[b], first[b] - s)
-            if beyond_a < -radius or beyond_b < -radius:
-                continue
             if (size[a] - 1) * math.log1p(max(beyond_a, 0.0) / length_a) > largest_gap:
                 continue
             if (size[b] - 1) * math.log1p(max(beyond_b, 0.0) / length_b) > largest_gap:
@@ -326,67 +330,6 @@ def common_ends(centre, direction, first, last, size, partners, noise, largest_g
             found[count, 2] = radius
             count += 1
     return pairs[:count], found[:count]
-
-
-@compiled
-def shared_places(line, position, radius, needed):
-    """Return the most accurate entry of each run of at least ``needed`` entries that agree on a place.
-
-    The entries are sorted by line and position.
-    """
-    n = len(line)
-    chosen = np.empty(n, dtype=np.int64)
-    count = 0
-    start = 0
-    while start < n:
-        best = start
-        reach = position[start] + radius[start]
-        stop = start + 1
-        while stop < n and line[stop] == line[start] and position[stop] - radius[stop] <= reach:
-            reach = max(reach, position[stop] + radius[stop])
-            if radius[stop] < radius[best]:
-                best = stop
-            stop += 1
-        if stop - start >= needed:
-            chosen[count] = best
-            count += 1
-        start = stop
-    return chosen[:count]
-
-
-@compiled
-def lines_through(places, radii, centre, direction, first, last, noise):
-    """List the lines through each place.
-
-    Returns the limits of each place's entries, their lines, and the positions of the place on them.
-    """
-    d = centre.shape[1]
-    limits = np.zeros(len(radii) + 1, dtype=np.int64)
-    lines = np.empty(64, dtype=np.int64)
-    positions = np.empty(64)
-    count = 0
-    for place in range(len(radii)):
-        for line in range(len(first)):
-            t = 0.0
-            for k in range(d):
-                t += (places[place, k] - centre[line, k]) * direction[line, k]
-            error = radii[place] + noise * (1.0 + 2.0 * abs(t) / (last[line] - first[line]))
-            limit = error * error
-            off = 0.0
-            for k in range(d):
-                off += (places[place, k] - centre[line, k] - t * direction[line, k]) ** 2
-                if off > limit:
-                    break
-            if off > limit:
-                continue
-            if count == len(lines):
-                lines = grow(lines)
-                positions = grow(positions)
-            lines[count] = line
-            positions[count] = t
-            count += 1
-        limits[place + 1] = count
-    return limits, lines[:count], positions[:count]
 
 
 @compiled
@@ -459,43 +402,84 @@ def rays_to_grid(points, queries, records, radii, neighbours, skip, steps, noise
 
 
 @compiled
-def between_records(points, queries, records, radii, neighbours, skip, noise):
-    """Return which queries lie between two of their neighbours, one of them not below ``skip``."""
+def projections_on(rows, queries, records, neighbours, axis):
+    """Return how far along an axis, up to sign, the direction from each query to each neighbour points."""
+    d = rows.shape[1]
+    result = np.empty(neighbours.shape)
+    for row in range(len(queries)):
+        for column in range(neighbours.shape[1]):
+            squared = 0.0
+            along = 0.0
+            for k in range(d):
+                difference = records[neighbours[row, column], k] - rows[queries[row], k]
+                squared += difference * difference
+                along += difference * axis[k]
+            result[row, column] = abs(along) / math.sqrt(squared) if squared > 0.0 else 2.0
+    return result
+
+
+@compiled
+def between_records(rows, queries, records, radii, neighbours, projection, order, noise, width, beyond):
+    """Return the two neighbours between which each query lies, or -1; the two that fit best.
+
+    Two records see each other through a row in opposite directions, so their directions have the same
+    projection up to sign; ``order`` sorts each row's projections. ``width`` is the largest distance from
+    the chord, in errors. Rows that lie between no two records may lie ``beyond`` one of them, by this share
+    of the distance between the two.
+    """
     n, m = neighbours.shape
-    d = points.shape[1]
-    result = np.zeros(n, dtype=np.bool_)
-    way = np.empty((m, d))
+    d = rows.shape[1]
+    result = np.full((n, 2), -1, dtype=np.int64)
     length = np.empty(m)
+    slack = np.empty(m)
     for row in range(n):
-        for a in range(m):
+        i = queries[row]
+        widest = 0.0
+        for at in range(m):
+            record = neighbours[row, order[row, at]]
             total = 0.0
             for k in range(d):
-                way[a, k] = records[neighbours[row, a], k] - points[queries[row], k]
-                total += way[a, k] * way[a, k]
-            length[a] = math.sqrt(total)
-        for a in range(m):
-            if result[row]:
-                break
-            for b in range(a):
-                if neighbours[row, a] < skip and neighbours[row, b] < skip:
-                    continue
-                if length[a] == 0.0 or length[b] == 0.0:
+                total += (records[record, k] - rows[i, k]) ** 2
+            length[at] = math.sqrt(total)
+            slack[at] = width * (radii[record] + 2.0 * noise) / length[at] if total > 0.0 else 0.0
+            if length[at] > 8.0 * (radii[record] + noise):
+                widest = max(widest, slack[at])
+        best = 1.0
+        outside = True
+        for first in range(m):
+            a = neighbours[row, order[row, first]]
+            place = projection[row, order[row, first]]
+            if place > 1.5 or length[first] <= 8.0 * (radii[a] + noise):
+                continue
+            for second in range(first + 1, m):
+                apart = projection[row, order[row, second]] - place
+                if apart > slack[first] + widest:
+                    break
+                b = neighbours[row, order[row, second]]
+                if apart > slack[first] + slack[second] or length[second] <= 8.0 * (radii[b] + noise):
                     continue
                 along = 0.0
                 for k in range(d):
-                    along += way[a, k] * way[b, k]
-                if along >= 0.0:
-                    continue
-                # How far the nearer record is from where the farther one puts it.
-                far, near = (a, b) if length[a] > length[b] else (b, a)
-                share = length[near] / length[far]
-                error = radii[neighbours[row, near]] + share * radii[neighbours[row, far]] + 2.0 * noise
+                    along += (records[a, k] - rows[i, k]) * (records[b, k] - rows[i, k])
+                # The place of the row between the two: from 0 to 1, or beyond one of them.
+                if along < 0.0:
+                    share = length[first] / (length[first] + length[second])
+                else:
+                    between = length[second] - length[first]
+                    if not outside or between == 0.0:
+                        continue
+                    share = -length[first] / between
+                    if max(-share, share - 1.0) > beyond:
+                        continue
+                error = abs(1.0 - share) * radii[a] + abs(share) * radii[b] + noise
                 off = 0.0
                 for k in range(d):
-                    off += (way[near, k] + share * way[far, k]) ** 2
-                    if off > 16.0 * error * error:
-                        break
-                if off <= 16.0 * error * error:
-                    result[row] = True
-                    break
+                    chord = (1.0 - share) * records[a, k] + share * records[b, k]
+                    off += (chord - rows[i, k]) ** 2
+                fit = math.sqrt(off) / (width * error)
+                if fit < best or (outside and along < 0.0 and fit < 1.0):
+                    best = fit
+                    outside = along >= 0.0
+                    result[row, 0] = a
+                    result[row, 1] = b
     return result

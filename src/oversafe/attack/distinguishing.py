@@ -11,19 +11,16 @@ import numpy as np
 
 from oversafe.attack.base import Attack, AttackResult, wilson_interval
 from oversafe.attack.copies import difference_interval
-from oversafe.attack.lines import (
-    BoolArray,
-    IntArray,
-    Lines,
-    Points,
-    find_lines,
-    neighbors_to_search,
-    read_points,
-)
+from oversafe.attack.lines import Lines, find_lines, neighbors_to_search
+from oversafe.attack.noise import lines_at_their_error
+from oversafe.attack.points import BoolArray, IntArray, Points, read_points
+from oversafe.attack.recovery import find_records
 from oversafe.errors import InputError
 
 # A row in which this many lines end is real beyond doubt, by the argument of the paper's Theorem 2.
 _CERTAIN = 3
+# A rounded row is within this many errors of where it would be.
+_AT = 2.5
 
 
 @dataclass(frozen=True)
@@ -150,13 +147,13 @@ class DistinSMOTE(Attack):
         started = perf_counter()
         points = read_points(X, self.tolerance)
         n_neighbors = neighbors_to_search(points, self.n_neighbors, self.k_neighbors, self.ratio)
-        found = _search(points, n_neighbors, self.n_jobs)
-        synthetic = np.zeros(len(points.values), dtype=bool)
-        ends = np.zeros(len(points.values), dtype=np.int64)
-        for lines in found:
-            synthetic[lines.indices[lines.interpolated]] = True
-            np.add.at(ends, lines.indices[lines.indptr[:-1]], 1)
-            np.add.at(ends, lines.indices[lines.indptr[1:] - 1], 1)
+        points, lines = lines_at_their_error(points, n_neighbors, self.tolerance, self.n_jobs)
+        if points.exact:
+            found = _search(points, lines, n_neighbors, self.n_jobs)
+            synthetic, ends = _inside_and_ends(points, found)
+        else:
+            found = [lines]
+            synthetic, ends = _between_and_at_records(points, lines, self.n_jobs)
         is_real = ~synthetic[points.row]
         ends_of_row = ends[points.row]
 
@@ -206,9 +203,9 @@ class DistinSMOTE(Attack):
         )
 
 
-def _search(points: Points, n_neighbors: int, n_jobs: int | None) -> list[Lines]:
+def _search(points: Points, lines: Lines, n_neighbors: int, n_jobs: int | None) -> list[Lines]:
     """Return the lines of the table, then those among the rows that no line has explained."""
-    found = [find_lines(points, n_neighbors, n_jobs=n_jobs)]
+    found = [lines]
     synthetic = np.zeros(len(points.values), dtype=bool)
     while len(found[-1]):
         synthetic[found[-1].indices[found[-1].interpolated]] = True
@@ -219,6 +216,35 @@ def _search(points: Points, n_neighbors: int, n_jobs: int | None) -> list[Lines]
         reach = max(n_neighbors, 20_000_000 // len(left))
         found.append(find_lines(points, reach, among=left, n_jobs=n_jobs))
     return found
+
+
+def _inside_and_ends(points: Points, found: list[Lines]) -> tuple[BoolArray, IntArray]:
+    """Return which points lie inside lines, and how many lines end in each."""
+    synthetic = np.zeros(len(points.values), dtype=bool)
+    ends = np.zeros(len(points.values), dtype=np.int64)
+    for lines in found:
+        synthetic[lines.indices[lines.interpolated]] = True
+        np.add.at(ends, lines.indices[lines.indptr[:-1]], 1)
+        np.add.at(ends, lines.indices[lines.indptr[1:] - 1], 1)
+    return synthetic, ends
+
+
+def _between_and_at_records(points: Points, lines: Lines, n_jobs: int | None) -> tuple[BoolArray, IntArray]:
+    """Return which points lie on lines or between recovered records, and how many lines end in each.
+
+    Within errors a row may seem to be inside a line that ends in it; the records tell.
+    """
+    records = find_records(points, lines, min_lines=None, go_on=True, n_jobs=n_jobs)
+    synthetic, ends = _inside_and_ends(points, [lines])
+    synthetic |= records.segments[:, 0] >= 0
+    ends[:] = 0
+    for number, place in enumerate(records.places):
+        distance = np.linalg.norm(points.values - place, axis=1)
+        nearest = int(distance.argmin())
+        if distance[nearest] <= records.radius[number] + _AT * points.noise:
+            synthetic[nearest] = False
+            ends[nearest] = records.support[number]
+    return synthetic, ends
 
 
 def _with_copies(truth: Any, point: IntArray) -> BoolArray:

@@ -17,7 +17,9 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 
 from oversafe.attack import _kernels
-from oversafe.attack.lines import BoolArray, FloatArray, IntArray
+from oversafe.attack.neighbours import Cells
+from oversafe.attack.points import BoolArray, FloatArray, IntArray
+from oversafe.attack.segments import segments_of, with_new_records
 
 # How many false rays are expected in a table.
 ACCIDENTS = 1e-3
@@ -49,18 +51,29 @@ class Expansion:
         For each added record, the known records from which rays lead to it.
     rows : list of array of int
         For each added record, the points on these rays.
+    segments : array of shape (n, 2)
+        The records between which each point lies, -1 for none.
     explained : array of bool
-        Which points lie on a ray between two of the records.
+        Which points lie there, or led to a record.
     """
 
     places: FloatArray
     radius: FloatArray
     rays: list[IntArray]
     rows: list[IntArray]
+    segments: IntArray
     explained: BoolArray
 
 
-def expand(points: FloatArray, places: FloatArray, radius: FloatArray, noise: float) -> Expansion:
+def expand(
+    points: FloatArray,
+    places: FloatArray,
+    radius: FloatArray,
+    noise: float,
+    *,
+    segments: IntArray | None = None,
+    beyond: float = 0.0,
+) -> Expansion:
     """Follow rays from known records to new ones until no released row tells of another.
 
     Parameters
@@ -71,46 +84,67 @@ def expand(points: FloatArray, places: FloatArray, radius: FloatArray, noise: fl
         The known records and their errors.
     noise : float
         Bound on the error of a released row.
+    segments : array of shape (n, 2), optional
+        The known records between which each released row lies, as far as that has been searched.
+    beyond : float
+        How far beyond a record rows may lie, see :func:`~oversafe.attack.segments.segments_of`.
     """
     rays: list[IntArray] = []
     rows: list[IntArray] = []
-    explained = np.zeros(len(points), dtype=bool)
+    if segments is None:
+        segments = segments_of(points, places, radius, noise, beyond=beyond)
+    searched = len(places)
+    explained = segments[:, 0] >= 0
     found, steps = _Rays.none(points.shape[1]), np.zeros(points.shape[1])
-    dependencies = _dependencies(points)
+    dependencies: FloatArray | None = None
     followed = 0
     while followed < len(places) and not explained.all():
         before, steps = steps, grid_steps(places, np.maximum(radius, noise))
         if not np.allclose(before, steps, rtol=1e-6, atol=0):
             found, followed = _Rays.none(points.shape[1]), 0
         open_points = np.flatnonzero(~explained)
+        explained[open_points] = (
+            segments_of(points[open_points], places, radius, noise, beyond=beyond)[:, 0] >= 0
+        )
+        if not (steps > 0).any():
+            break
+        if dependencies is None:
+            dependencies = _dependencies(points)
+        open_points = np.flatnonzero(~explained)
         starts = _nearest(places, points[open_points])
-        between = _kernels.between_records(points, open_points, places, radius, starts, followed, noise)
-        explained[open_points[between]] = True
-        open_points, starts = open_points[~between], starts[~between]
         new = _follow(points, open_points, places, radius, starts, followed, steps, dependencies, noise)
         found = found.join(new).select(~explained)
         followed = len(places)
-        for entries in _choose(found):
-            # A single ray is believed only if it does not lead on to a record that is known, however far.
-            known = _leads_to_known(points, places, radius, found, entries, noise)
-            explained[found.point[entries[known]]] = True
-            if known.any():
-                followed = min(followed, len(places) - 1)
-                continue
+        for entries in _choose(found, places):
             best = entries[np.argmin(found.radius[entries])]
+            apart = np.linalg.norm(places - found.place[best], axis=1)
+            if (apart <= _SAME * (radius + found.radius[best])).any():
+                # The ray leads to a record that is known; it lay too far from the row to be tried before.
+                explained[found.point[entries]] = True
+                continue
             places = np.vstack([places, found.place[best]])
             radius = np.append(radius, found.radius[best])
             rays.append(np.unique(found.start[entries]))
             rows.append(np.unique(found.point[entries]))
             explained[rows[-1]] = True
-    return Expansion(places, radius, rays, rows, explained)
+    segments = with_new_records(
+        points, segments, places, radius, noise, n_new=len(places) - searched, beyond=beyond
+    )
+    explained |= segments[:, 0] >= 0
+    return Expansion(places, radius, rays, rows, segments, explained)
 
 
 def _nearest(places: FloatArray, queries: FloatArray) -> IntArray:
     count = min(len(places), _STARTS)
     if not len(queries):
         return np.empty((0, count), dtype=np.int64)
-    return KDTree(places).query(queries, k=count)[1].reshape(len(queries), count).astype(np.int64)
+    result = np.empty((len(queries), count), dtype=np.int64)
+
+    def store(rows: IntArray, neighbours: IntArray) -> None:
+        result[rows] = neighbours
+
+    Cells(places).search(queries, count, store)
+    return result
 
 
 @dataclass(frozen=True)
@@ -179,29 +213,12 @@ def _follow(
     )
 
 
-def _leads_to_known(
-    points: FloatArray, places: FloatArray, radius: FloatArray, found: _Rays, entries: IntArray, noise: float
-) -> BoolArray:
-    """Return through which rows of a single ray its record and another known one see each other."""
-    result = np.zeros(len(entries), dtype=bool)
-    if len(np.unique(found.start[entries])) > 1:
-        return result
-    for number, entry in enumerate(entries):
-        back = places[found.start[entry]] - points[found.point[entry]]
-        length = np.linalg.norm(back)
-        onward = places - points[found.point[entry]]
-        scale = np.linalg.norm(onward, axis=1) / length
-        error = radius + scale * radius[found.start[entry]] + (1 + scale) * noise
-        off = np.linalg.norm(onward + scale[:, None] * back, axis=1)
-        result[number] = (off <= 4 * error).any()
-    return result
-
-
 def _dependencies(points: FloatArray) -> FloatArray:
     """Return the directions in which no row of the table differs from another, one per row."""
-    _, spread, axes = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)
-    if len(axes) < points.shape[1]:
+    if len(points) < points.shape[1]:
         return np.empty((0, points.shape[1]))
+    triangle = np.linalg.qr(points - points.mean(axis=0), mode="r")
+    _, spread, axes = np.linalg.svd(triangle, full_matrices=False)
     return axes[spread <= 1e-9 * spread.max(initial=1e-300)]
 
 
@@ -217,26 +234,30 @@ def _freedom(dependencies: FloatArray, moves: BoolArray) -> IntArray:
     return (kinds.sum(axis=1) - np.array(ranks))[which.reshape(-1)]
 
 
-def _choose(found: _Rays) -> list[IntArray]:
+def _choose(found: _Rays, places: FloatArray) -> list[IntArray]:
     """Return the rays of each new record, those with the most support first; a row belongs to one record.
 
-    Where rays from two records agree, no further test is needed. A segment's steps may have a common
-    divisor, and then a ray meets the grid before its end; so a single ray counts only when no two agree,
-    the one with the most rows first, and the search goes on with what it gives.
+    Where rays from different directions agree, no further test is needed. A segment's steps may have a
+    common divisor, and then a ray meets the grid before its end; so a single ray counts only when no two
+    agree, the one with the most rows first, and the search goes on with what it gives.
     """
     if not len(found.point):
         return []
     group = _same_places(found.place, found.radius)
     order = np.argsort(group, kind="stable")
     members = np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
-    support = np.array([len(np.unique(found.start[m])) for m in members])
+    way = found.place - places[found.start]
+    length = np.linalg.norm(way, axis=1)
+    way /= length[:, None]
+    slack = _SAME * found.radius / length
+    support = np.array([_directions(way[m], slack[m]) for m in members])
     taken = np.zeros(found.point.max() + 1, dtype=bool)
     chosen: list[IntArray] = []
     for number in np.argsort(-support, kind="stable"):
         if support[number] < 2:
             break
         free = members[number][~taken[found.point[members[number]]]]
-        if len(np.unique(found.start[free])) >= 2:
+        if _directions(way[free], slack[free]) >= 2:
             chosen.append(free)
             taken[found.point[free]] = True
     if chosen:
@@ -244,10 +265,21 @@ def _choose(found: _Rays) -> list[IntArray]:
     alone = sorted((m for m in members if found.alone[m].any()), key=len, reverse=True)
     # A few at a time, so that the number of rounds stays small in a large table.
     for m in alone[: max(1, len(alone) // 20)]:
-        if not taken[found.point[m]].any():
+        if not taken[found.point[m]].any() and (way[m] @ way[m[0]] > 0).all():
             chosen.append(m)
             taken[found.point[m]] = True
     return chosen
+
+
+def _directions(way: FloatArray, slack: FloatArray) -> int:
+    """Return from how many directions rays come, opposite ones counted once: they are one line."""
+    kept: list[int] = []
+    for number in range(len(way)):
+        before = way[kept]
+        sine = np.linalg.norm(way[number] - (before @ way[number])[:, None] * before, axis=1)
+        if (sine > slack[number] + slack[kept]).all():
+            kept.append(number)
+    return len(kept)
 
 
 def grid_steps(places: FloatArray, error: FloatArray) -> FloatArray:

@@ -8,98 +8,25 @@ three and more rows on one line, which a table of measurements does not. Both at
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Any, Literal
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
-import pandas as pd
-from joblib import Parallel, delayed
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from oversafe.attack import _kernels
+from oversafe.attack.neighbours import Cells
+from oversafe.attack.points import BoolArray, FloatArray, IntArray, Points
 from oversafe.errors import InputError
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 # Directions to a row closer than this many times the noise are too uncertain to compare.
 CLOSEST = 1e3
-# Above this noise lines cannot be told from accidents: directions would be uncertain below a hundredth of a
-# column's range.
-COARSEST = 1e-5
 # The number of interpolated rows per table that may be taken for grid points by accident.
 GRID_ACCIDENTS = 1e-4
-# Two values are a column's grid when at least this share of the rows has one of them.
-GRID_SHARE = 0.1
-_CHUNK_BYTES = 2**25
-
-
-@dataclass(frozen=True)
-class Points:
-    """The distinct rows of a table as points in the unit cube.
-
-    Parameters
-    ----------
-    values : array of shape (n, d)
-        The distinct rows in the columns that vary, each column scaled to [0, 1].
-    noise : float
-        Bound on the distance between a point and where exact arithmetic would have put it.
-    row : array of int
-        For each row of the table, its point.
-    frame : DataFrame
-        The table as given.
-    columns : array of int
-        The positions of the columns in ``values``.
-    low, span : array of float
-        Smallest value and range of these columns, in the table's units.
-    same : array of int
-        For each of these columns, a number shared by columns that are one another's linear functions.
-    grid : tuple
-        For each of these columns, origin, step and error of the grid on which its repeated values lie, or
-        None.
-    numeric : frozenset of int
-        The positions of all numeric columns without missing values, constant ones too.
-    left_out : tuple
-        The names of the columns that have no part in the geometry: not numeric, or with missing values.
-    """
-
-    values: FloatArray
-    noise: float
-    row: IntArray
-    frame: pd.DataFrame
-    columns: IntArray
-    low: FloatArray
-    span: FloatArray
-    same: IntArray
-    grid: tuple[tuple[float, float, float] | None, ...]
-    numeric: frozenset[int]
-    left_out: tuple[Hashable, ...]
-
-    def off_grid(self, column: int, values: FloatArray) -> BoolArray:
-        """Return which values are off the grid of a column; none where the column has no grid."""
-        grid = self.grid[column]
-        if grid is None:
-            return np.zeros(len(values), dtype=bool)
-        origin, step, error = grid
-        return np.abs(values - origin - step * np.round((values - origin) / step)) > error
-
-    @property
-    def reason(self) -> str | None:
-        """Why no line can be sought, or None."""
-        if len(self.values) < 3:
-            return f"a line needs at least 3 distinct rows, the table has {len(self.values)}"
-        if self.noise > COARSEST:
-            return f"the values are exact to {self.noise:.0e} of their range only, too coarse to tell a line"
-        independent = len(np.unique(self.same))
-        if independent < 2:
-            return (
-                f"a line means something in at least 2 varying numeric columns, the table has {independent}"
-            )
-        return None
+# How many neighbours are searched at first, and how many times as many for the rows still on no line.
+_FIRST = 64
+_WIDER = 4
 
 
 @dataclass(frozen=True)
@@ -135,27 +62,32 @@ class Lines:
     def __len__(self) -> int:
         return len(self.indptr) - 1
 
-    @property
+    @cached_property
     def t_min(self) -> FloatArray:
         """Position of each line's first member."""
         return self.position[self.indptr[:-1]]
 
-    @property
+    @cached_property
     def t_max(self) -> FloatArray:
         """Position of each line's last member."""
         return self.position[self.indptr[1:] - 1]
 
-    @property
+    @cached_property
     def length(self) -> FloatArray:
         """Distance from each line's first member to its last."""
         return self.t_max - self.t_min
 
-    @property
+    @cached_property
+    def moves(self) -> BoolArray:
+        """In which columns each line moves."""
+        return np.abs(self.direction) * self.length[:, None] > 8 * self.noise
+
+    @cached_property
     def sizes(self) -> IntArray:
         """Number of members of each line."""
         return np.diff(self.indptr)
 
-    @property
+    @cached_property
     def line_of_member(self) -> IntArray:
         """The line that each entry of ``indices`` belongs to."""
         return np.repeat(np.arange(len(self)), self.sizes)
@@ -180,83 +112,6 @@ class Lines:
             direction=self.direction[keep],
             noise=self.noise,
         )
-
-
-def read_points(X: Any, tolerance: float | None = None) -> Points:
-    """Return the distinct rows of a table as points, with a bound on their rounding error.
-
-    Parameters
-    ----------
-    X : DataFrame or array of shape (n_rows, n_columns)
-        The table. Columns that are not numeric or have missing values are left out.
-    tolerance : float, optional
-        Error of a value relative to its column's range, for tables that were rounded. By default it
-        follows from the precision of the column's dtype.
-
-    Raises
-    ------
-    InputError
-        If the table is empty, not two-dimensional, or has infinite values.
-    """
-    frame = _as_frame(X)
-    usable = [
-        position
-        for position, dtype in enumerate(frame.dtypes)
-        if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype)
-    ]
-    values = np.empty((len(frame), len(usable)))
-    for target, position in enumerate(usable):
-        values[:, target] = frame.iloc[:, position].to_numpy(dtype=float, na_value=np.nan)
-        infinite = np.flatnonzero(np.isinf(values[:, target]))
-        if len(infinite):
-            raise InputError(
-                f"column {frame.columns[position]!r} has {len(infinite)} infinite values "
-                f"(first in row {infinite[0]}); remove them or mark them as missing"
-            )
-    complete = ~np.isnan(values).any(axis=0)
-    columns = np.array(usable, dtype=np.int64)[complete]
-    numeric = frozenset(columns.tolist())
-    left_out = tuple(name for i, name in enumerate(frame.columns) if i not in numeric)
-    values = values[:, complete]
-
-    low = values.min(axis=0)
-    span = values.max(axis=0) - low
-    if not np.isfinite(span).all():
-        raise InputError("the range of a column exceeds what a float can hold; rescale the table")
-    epsilon = np.array([_epsilon(frame.dtypes.iloc[i]) for i in columns])
-    varies = span > 0
-    values, columns, low, span, epsilon = (
-        values[:, varies], columns[varies], low[varies], span[varies], epsilon[varies]
-    )  # fmt: skip
-    largest = np.abs(values).max(axis=0, initial=0)
-    # A synthetic value x + u (y - x) is off by at most 2.5 units of the largest value's last place, a
-    # scaler that is applied before and undone after by 1.5 more, our own scaling by one of the range's.
-    error = epsilon * (4 * largest / span + 1)
-    if tolerance is not None:
-        if not 0 < tolerance < 1:
-            raise InputError(f"tolerance is {tolerance!r}; expected a share of the columns' range, as 1e-6")
-        error = np.maximum(error, tolerance)
-    noise = float(np.linalg.norm(error))
-
-    scaled = (values - low) / span
-    if scaled.shape[1]:
-        distinct, row = np.unique(scaled, axis=0, return_inverse=True)
-        row = row.reshape(-1)
-    else:
-        distinct, row = scaled[:1], np.zeros(len(frame), dtype=np.int64)
-    return Points(
-        values=np.ascontiguousarray(distinct),
-        noise=noise,
-        row=row.astype(np.int64),
-        frame=frame,
-        columns=columns,
-        low=low,
-        span=span,
-        same=_dependent_columns(distinct, 2 * error),
-        grid=tuple(_grid(distinct[:, i], error[i]) for i in range(len(columns))),
-        numeric=numeric,
-        left_out=left_out,
-    )
 
 
 def find_lines(
@@ -292,39 +147,94 @@ def find_lines(
     values = points.values if among is None else np.ascontiguousarray(points.values[among])
     n, d = values.shape
     if points.reason is not None or n < 3:
-        return _no_lines(d, points.noise)
-    m = min(n - 1, n_neighbors or default_neighbors(n))
+        return no_lines(d, points.noise)
+    widest = min(n - 1, n_neighbors or default_neighbors(n))
     chance = GRID_ACCIDENTS / n
-    axis = random_axis(d)
-    metrics = [np.ascontiguousarray(values.T)]
-    units = points.span / points.span.max()
-    if units.min() < 0.1:
-        # SMOTE may have chosen its neighbours in the table's own units; a segment that is short there can
-        # be long in the unit cube.
-        metrics.append(np.ascontiguousarray((values * units).T))
-
-    def search(queries: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        neighbours = _neighbours(metrics, queries, m)
-        projection = _kernels.projections(values, queries, neighbours, axis, CLOSEST * points.noise)
-        order = np.argsort(projection, axis=1)
-        return _kernels.collinear_groups(values, queries, neighbours, projection, order, points.noise, chance)
-
-    step = max(1, _CHUNK_BYTES // (8 * n))
-    found = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(search)(np.arange(start, min(start + step, n))) for start in range(0, n, step)
+    groups = _collinear_groups(values, points, widest, chance, n_jobs)
+    if not len(groups.owners):
+        return no_lines(d, points.noise)
+    label = _kernels.same_line(
+        values, groups.owners, groups.limits, groups.members, groups.first(n), points.noise
     )
-    owners = np.concatenate([part[0] for part in found])
-    members = np.concatenate([part[2] for part in found])
-    limits = np.concatenate(([0], np.cumsum(np.concatenate([np.diff(part[1]) for part in found]))))
-    if not len(owners):
-        return _no_lines(d, points.noise)
-    first_group = np.searchsorted(owners, np.arange(n + 1))
-    label = _kernels.same_line(values, owners, limits, members, first_group, points.noise)
-    lines = _fit(values, owners, limits, members, label, points.noise)
-    lines = _without_conflicts(_with_evidence(lines, values, points, chance, m), n)
+    lines = fit_groups(values, groups, label, points.noise)
+    lines = _without_conflicts(with_evidence(lines, values, points, chance, widest), n)
     if among is not None:
         lines = replace(lines, indices=among[lines.indices])
     return lines
+
+
+@dataclass(frozen=True)
+class Groups:
+    """For some points, the neighbours with which each is on one line; sorted by owner."""
+
+    owners: IntArray
+    limits: IntArray
+    members: IntArray
+
+    @classmethod
+    def gather(cls, parts: list[tuple[IntArray, IntArray, IntArray]]) -> Groups:
+        """Return the groups of several searches together."""
+        none = np.empty(0, dtype=np.int64)
+        owners = np.concatenate([none, *(part[0] for part in parts)])
+        sizes = np.concatenate([none, *(np.diff(part[1]) for part in parts)])
+        members = np.concatenate([none, *(part[2] for part in parts)])
+        order = np.argsort(owners, kind="stable")
+        start = np.cumsum(sizes) - sizes
+        limits = np.concatenate(([0], np.cumsum(sizes[order])))
+        places = np.arange(limits[-1]) + np.repeat(start[order] - limits[:-1], sizes[order])
+        return cls(owners[order], limits, members[places])
+
+    def first(self, n: int) -> IntArray:
+        """Return the first group of each of n points."""
+        return np.searchsorted(self.owners, np.arange(n + 1))
+
+
+def _collinear_groups(
+    values: FloatArray, points: Points, widest: int, chance: float, n_jobs: int | None
+) -> Groups:
+    """Search the nearest neighbours of every point, then more of those that are on no line yet."""
+    axis = random_axis(values.shape[1])
+    units = points.span / points.span.max()
+    metrics = [values]
+    if units.min() < 0.1:
+        # SMOTE may have chosen its neighbours in the table's own units; a segment that is short there can
+        # be long in the unit cube.
+        metrics.append(values * units)
+    cells = [Cells(metric) for metric in metrics]
+    open_points = np.arange(len(values))
+    parts: list[tuple[IntArray, IntArray, IntArray]] = []
+    m = min(_FIRST, widest)
+    while True:
+        for metric, those in zip(metrics, cells, strict=True):
+
+            def groups_of(
+                rows: IntArray, neighbours: IntArray, queries: IntArray = open_points
+            ) -> tuple[IntArray, IntArray, IntArray]:
+                rows = queries[rows]
+                projection = _kernels.projections(values, rows, neighbours, axis, CLOSEST * points.noise)
+                order = np.argsort(projection, axis=1)
+                return _kernels.collinear_groups(
+                    values, rows, neighbours, projection, order, points.noise, chance
+                )
+
+            parts += those.search(metric[open_points], m + 1, groups_of, n_jobs)
+        if m >= widest:
+            return Groups.gather(parts)
+        on_line = np.zeros(len(values), dtype=bool)
+        for owners, _, members in parts:
+            on_line[owners] = True
+            on_line[members] = True
+        open_points = np.flatnonzero(~on_line)
+        m = min(_WIDER * m, widest)
+
+
+def together(moves: BoolArray, same: IntArray) -> BoolArray:
+    """Return which independent columns move, from which columns do and which are the same."""
+    numbers = np.unique(same, return_inverse=True)[1]
+    result = np.zeros((len(moves), int(numbers.max(initial=-1)) + 1), dtype=bool)
+    for column, number in enumerate(numbers):
+        result[:, number] |= moves[:, column]
+    return result
 
 
 def random_axis(d: int) -> FloatArray:
@@ -362,70 +272,10 @@ def neighbors_to_search(
     return max(0, min(n - 1, max(2, wanted)))
 
 
-def _as_frame(X: Any) -> pd.DataFrame:
-    if not isinstance(X, pd.DataFrame):
-        array = np.asarray(X)
-        if array.ndim != 2:
-            raise InputError(
-                f"the table has {array.ndim} dimension(s), expected 2; pass a DataFrame or a 2-D array"
-            )
-        X = pd.DataFrame(array)
-        if array.dtype == object:
-            X = X.infer_objects()
-    if X.shape[0] == 0 or X.shape[1] == 0:
-        raise InputError(f"the table is empty (shape {X.shape}); pass the released rows")
-    return X
-
-
-def _epsilon(dtype: Any) -> float:
-    dtype = getattr(dtype, "numpy_dtype", dtype)
-    if isinstance(dtype, np.dtype) and dtype.kind == "f":
-        return max(float(np.finfo(dtype).eps), float(np.finfo(float).eps))
-    return float(np.finfo(float).eps)
-
-
-def _dependent_columns(values: FloatArray, error: FloatArray) -> IntArray:
-    """Number the columns so that those which are each other's linear function share a number."""
-    n, d = values.shape
-    same = np.arange(d)
-    # In [0, 1] a dependent column equals the other or its mirror image about 1/2. A weighted sum of what is
-    # left of 1/2 is then the same up to sign, so dependent columns are neighbours in its order.
-    order = np.argsort(np.abs(np.random.default_rng(0).normal(size=n) @ (values - 0.5)))
-    for a, b in pairwise(order.tolist()):
-        limit = error[a] + error[b]
-        if (np.abs(values[:, a] - values[:, b]) <= limit).all() or (
-            np.abs(values[:, a] + values[:, b] - 1) <= limit
-        ).all():
-            same[b] = same[a]
-    return same
-
-
-def _neighbours(metrics: list[FloatArray], queries: IntArray, m: int) -> IntArray:
-    """Return about m nearest neighbours of each query, in equal parts by each metric.
-
-    A query may be listed among its own neighbours, also in place of one that two metrics share.
-    """
-    n = metrics[0].shape[1]
-    if m + 1 >= n:
-        return np.ascontiguousarray(np.broadcast_to(np.arange(n), (len(queries), n)))
-    share = -(-m // len(metrics))
-    parts = [
-        np.argpartition(_kernels.squared_distances(columns, queries), share, axis=1)[:, : share + 1]
-        for columns in metrics
-    ]
-    neighbours = np.ascontiguousarray(np.concatenate(parts, axis=1), dtype=np.int64)
-    if len(parts) > 1:
-        neighbours.sort(axis=1)
-        repeated = neighbours[:, 1:] == neighbours[:, :-1]
-        neighbours[:, 1:][repeated] = np.broadcast_to(queries[:, None], repeated.shape)[repeated]
-    return neighbours
-
-
-def _fit(
-    values: FloatArray, owners: IntArray, limits: IntArray, members: IntArray, label: IntArray, noise: float
-) -> Lines:
+def fit_groups(values: FloatArray, groups: Groups, label: IntArray, noise: float) -> Lines:
     """Return one line per label, through the first and the last of the members of its groups."""
     n = len(values)
+    owners, limits, members = groups.owners, groups.limits, groups.members
     _, label = np.unique(label, return_inverse=True)
     n_lines = int(label.max()) + 1
     entries = np.unique(np.concatenate((np.repeat(label, np.diff(limits)) * n + members, label * n + owners)))
@@ -463,7 +313,24 @@ def _fit(
     )
 
 
-def _with_evidence(lines: Lines, values: FloatArray, points: Points, chance: float, m: int) -> Lines:
+def from_members(values: FloatArray, indptr: IntArray, indices: IntArray, noise: float) -> Lines:
+    """Return the lines that fit given members best, by least squares of their distances."""
+    n_lines = len(indptr) - 1
+    centre, direction = np.empty((n_lines, values.shape[1])), np.empty((n_lines, values.shape[1]))
+    position, indices = np.empty(len(indices)), indices.copy()
+    for line in range(n_lines):
+        those = slice(indptr[line], indptr[line + 1])
+        centre[line] = values[indices[those]].mean(axis=0)
+        direction[line] = np.linalg.svd(values[indices[those]] - centre[line], full_matrices=False)[2][0]
+        along = (values[indices[those]] - centre[line]) @ direction[line]
+        order = np.argsort(along)
+        indices[those], position[those] = indices[those][order], along[order]
+    inner = np.ones(len(indices), dtype=bool)
+    inner[indptr[:-1]] = inner[indptr[1:] - 1] = False
+    return Lines(indptr, indices, position, inner, centre, direction, noise)
+
+
+def with_evidence(lines: Lines, values: FloatArray, points: Points, chance: float, m: int) -> Lines:
     """Mark the members that only interpolation explains, and keep the lines with one that are no accident."""
     line = lines.line_of_member
     length = lines.length[line]
@@ -472,15 +339,15 @@ def _with_evidence(lines: Lines, values: FloatArray, points: Points, chance: flo
     interpolated = (share > edge) & (share < 1 - edge)
     interpolated &= ~_kernels.simple_fractions(share, 4 * lines.noise / length, chance)
 
-    varies = np.abs(lines.direction) * lines.length[:, None] > 8 * lines.noise
-    freedom = np.array([len(np.unique(points.same[columns])) for columns in varies], dtype=np.int64)
+    varies = lines.moves
+    freedom = together(varies, points.same).sum(axis=1)
     single = np.where(freedom < 2, varies.argmax(axis=1), -1)
     off_grid = {column: points.off_grid(column, values[:, column]) for column in set(single.tolist()) - {-1}}
     for column, off in off_grid.items():
         interpolated &= off[lines.indices] | (single[line] != column)
     lines = replace(lines, interpolated=interpolated)
     keep = np.logical_or.reduceat(interpolated, lines.indptr[:-1])
-    keep[keep] = _is_no_accident(lines.select(keep), values, varies[keep], freedom[keep], m)
+    keep[keep] = is_no_accident(lines.select(keep), values, points.same, m)
 
     # If interpolation put values off a column's grid, lines explain most of them. Otherwise the column has
     # such values by itself, like a measurement that is cut off at two limits.
@@ -518,9 +385,7 @@ def _without_conflicts(lines: Lines, n: int) -> Lines:
     return lines.select(keep)
 
 
-def _is_no_accident(
-    lines: Lines, values: FloatArray, varies: BoolArray, freedom: IntArray, m: int
-) -> BoolArray:
+def is_no_accident(lines: Lines, values: FloatArray, same: IntArray, m: int) -> BoolArray:
     """Return which lines chance does not produce, with their errors, among so many rows.
 
     A row at a distance from the others lies on their line by accident with about the share of directions
@@ -528,6 +393,8 @@ def _is_no_accident(
     be the first of a line, any of its m neighbours the second and each further one; fewer than one such
     line is to be expected in the table.
     """
+    varies = lines.moves
+    freedom = together(varies, same).sum(axis=1)
     line = lines.line_of_member[1:-1]
     gap = np.diff(lines.position)
     nearest = np.minimum(gap[:-1], gap[1:])
@@ -549,32 +416,8 @@ def _is_no_accident(
     return certain(rows, neighbours) | (freedom < 2)
 
 
-def _grid(values: FloatArray, error: float) -> tuple[float, float, float] | None:
-    """Return origin, step and error of the grid that a column's repeated values lie on, or None.
-
-    Interpolation gives a value to one row only, so a repeated value was measured, or both ends of the
-    segment had it.
-    """
-    distinct, counts = np.unique(values, return_counts=True)
-    repeated = distinct[counts > 1]
-    # Two values lie on a grid whatever they are, so that they must make up for it in number.
-    if len(repeated) < 2 or (len(repeated) == 2 and counts[counts > 1].sum() < GRID_SHARE * len(values)):
-        return None
-    # Euclid's algorithm multiplies the error by the number of steps in the range; the root of the error
-    # lies between that and the step for up to 1 / (10 sqrt(error)) steps.
-    smallest = error**0.5
-    step = 0.0
-    for gap in np.diff(repeated):
-        while gap > smallest:
-            step, gap = gap, abs(step - gap * round(step / gap))
-        if step < 10 * smallest:
-            return None
-    whole = repeated[-1] - repeated[0]
-    # Origin, grid point and value are off by one error each, the step by two over the whole range.
-    return float(repeated[0]), float(whole / round(whole / step)), 5 * error
-
-
-def _no_lines(d: int, noise: float) -> Lines:
+def no_lines(d: int, noise: float) -> Lines:
+    """Return no line in d dimensions."""
     empty = np.empty(0, dtype=np.int64)
     return Lines(
         indptr=np.zeros(1, dtype=np.int64),

@@ -1,0 +1,195 @@
+"""The records behind a table: first where lines meet, then from what is known to what is not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from oversafe.attack.expansion import expand
+from oversafe.attack.lines import Lines
+from oversafe.attack.meetings import find_meetings
+from oversafe.attack.points import FloatArray, IntArray, Points
+from oversafe.attack.rays import meet_rays
+from oversafe.attack.segments import (
+    BEYOND,
+    WIDTH_OF_SPREAD,
+    Refined,
+    refine,
+    segments_of,
+    shares_of,
+    with_new_records,
+)
+
+# Records that agree to this many times their error are the same record.
+_SAME = 3.0
+# The share of the rows beyond records from which on a sampler is taken to extrapolate.
+_EXTRAPOLATED = 0.05
+# In how many turns records, segments and their errors are brought into agreement.
+_TURNS = 3
+
+
+@dataclass(frozen=True)
+class Records:
+    """The records recovered from a table.
+
+    Parameters
+    ----------
+    places : array of shape (n_records, d)
+        The records, in the unit cube.
+    radius : array of float
+        Their errors.
+    support : array of int
+        How many lines end in each, or from how many known records a ray leads to it.
+    rows : list of array of int
+        The points that gave each away.
+    found_by : list of str
+        For each: "lines" that meet, "rays" that meet, or a ray's return to the "grid".
+    segments : array of shape (n_points, 2)
+        The two records between which each point lies, -1 for none.
+    refined : Refined
+        What all points together say.
+    """
+
+    places: FloatArray
+    radius: FloatArray
+    support: IntArray
+    rows: list[IntArray]
+    found_by: list[str]
+    segments: IntArray
+    refined: Refined
+
+
+def find_records(
+    points: Points, lines: Lines, *, min_lines: int | None, go_on: bool, n_jobs: int | None
+) -> Records:
+    """Find the records in which the lines of a table end.
+
+    Parameters
+    ----------
+    points : Points
+        The table.
+    lines : Lines
+        Its lines.
+    min_lines : int, optional
+        How many lines must end in a record, see :func:`~oversafe.attack.meetings.find_meetings`.
+    go_on : bool
+        Whether to go on from the records where lines meet.
+    n_jobs : int, optional
+        Number of threads, as in joblib.
+    """
+    found = find_meetings(lines, points, min_lines)
+    places, radius = found.places, found.radius
+    support = [len(those) for those in found.lines]
+    rows = [np.unique(np.concatenate([lines.members(line) for line in those])) for those in found.lines]
+    found_by = ["lines"] * len(places)
+    segments = _between_ends(lines, found.lines, len(points.values))
+    rest = np.flatnonzero(segments[:, 0] < 0)
+    segments[rest] = segments_of(
+        points.values[rest], places, radius, points.noise, beyond=BEYOND, n_jobs=n_jobs
+    )
+    share = shares_of(points.values, segments, places)
+    outside = (share < 0) | (share > 1)
+    beyond = BEYOND if outside.sum() > _EXTRAPOLATED * (segments[:, 0] >= 0).sum() else 0.0
+    if not beyond:
+        segments[outside] = -1
+    while go_on and len(places):
+        before = len(places)
+        grown = expand(points.values, places, radius, points.noise, segments=segments, beyond=beyond)
+        places, radius, segments = grown.places, grown.radius, grown.segments
+        support += [len(rays) for rays in grown.rays]
+        rows += grown.rows
+        found_by += ["grid"] * len(grown.rows)
+        open_points = np.flatnonzero(~grown.explained)
+        if len(open_points) > 2:
+            met, rows_met = meet_rays(points, open_points, lines, places, radius, n_jobs)
+            new = _unknown(met.places, met.radius, places, radius)
+            places, radius = np.vstack([places, met.places[new]]), np.append(radius, met.radius[new])
+            support += [len(met.lines[i]) for i in new]
+            rows += [rows_met[i] for i in new]
+            found_by += ["rays"] * len(new)
+            segments = with_new_records(
+                points.values,
+                segments,
+                places,
+                radius,
+                points.noise,
+                n_new=len(new),
+                beyond=beyond,
+                n_jobs=n_jobs,
+            )
+        if len(places) == before + len(grown.rows):
+            break
+    refined = refine(points.values, segments, places, radius, exact=True)
+    found_so_far = Records(
+        places, radius, np.array(support, dtype=np.int64), rows, found_by, segments, refined
+    )
+    return found_so_far if points.exact else _settle(points, found_so_far, n_jobs)
+
+
+def _between_ends(lines: Lines, ends: list[IntArray], n: int) -> IntArray:
+    """Return the segments of the points on lines that end in two records."""
+    owners = np.repeat(np.arange(len(ends)), [len(those) for those in ends])
+    line = np.concatenate([np.empty(0, dtype=np.int64), *ends])
+    order = np.argsort(line, kind="stable")
+    line, owners = line[order], owners[order]
+    twice = np.flatnonzero(np.bincount(line, minlength=len(lines)) == 2)
+    first = np.searchsorted(line, twice)
+    pair = np.full((len(lines), 2), -1, dtype=np.int64)
+    pair[twice] = np.sort(np.column_stack((owners[first], owners[first + 1])), axis=1)
+    segments = np.full((n, 2), -1, dtype=np.int64)
+    segments[lines.indices] = pair[lines.line_of_member]
+    # A released record is on many lines.
+    shared = np.bincount(lines.indices, minlength=n) > 1
+    segments[shared] = -1
+    return segments
+
+
+def _settle(points: Points, records: Records, n_jobs: int | None) -> Records:
+    """Bring records and the points between them into agreement, and keep the records that have any."""
+    for turn in range(_TURNS):
+        # What is left of a record's error after all rows have been fitted is below that of a row.
+        error = np.minimum(records.radius, points.noise / 2)
+        segments = segments_of(
+            points.values, records.places, error, points.noise, width=WIDTH_OF_SPREAD, n_jobs=n_jobs
+        )
+        refined = refine(points.values, segments, records.places, records.radius, exact=False)
+        keep = np.ones(len(records.places), dtype=bool)
+        if turn < _TURNS - 1:
+            keep = _supported(segments, len(keep))
+            keep[keep] = _first_of_same(refined.places[keep], refined.radius[keep])
+        records = Records(
+            refined.places[keep],
+            refined.radius[keep],
+            records.support[keep],
+            [records.rows[i] for i in np.flatnonzero(keep)],
+            [records.found_by[i] for i in np.flatnonzero(keep)],
+            segments,
+            refined,
+        )
+    return records
+
+
+def _supported(segments: IntArray, n: int) -> np.ndarray:
+    """Return which records have rows on the way to two others."""
+    pairs = np.unique(segments[segments[:, 0] >= 0], axis=0)
+    return np.bincount(pairs.ravel(), minlength=n) >= 2
+
+
+def _first_of_same(places: FloatArray, radius: FloatArray) -> np.ndarray:
+    """Return which places are not within the error of one before them."""
+    keep = np.ones(len(places), dtype=bool)
+    for number in range(1, len(places)):
+        apart = np.linalg.norm(places[:number] - places[number], axis=1)
+        keep[number] = not (keep[:number] & (apart <= _SAME * (radius[:number] + radius[number]))).any()
+    return keep
+
+
+def _unknown(new: FloatArray, error: FloatArray, places: FloatArray, radius: FloatArray) -> IntArray:
+    """Return which new places are none of the known ones."""
+    kept = []
+    for number in range(len(new)):
+        apart = np.linalg.norm(places - new[number], axis=1)
+        if (apart > 8 * (radius + error[number])).all():
+            kept.append(number)
+    return np.array(kept, dtype=np.int64)
