@@ -6,14 +6,25 @@ import argparse
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 from rich.console import Console
 
-from benchmarks import import_time, read_csv
+from benchmarks import distin, import_time, read_csv, recon, recon_cases, recon_large
 from benchmarks.runner import CHECKOUT, measure, show, summarize, write
+from benchmarks.tables import show_tables
+from oversafe.errors import InputError
 
-# Each module says in SUMMARY what it compares and makes its sides, ours first, in sides(quick, folder).
-BENCHMARKS = {"import": import_time, "read-csv": read_csv}
+# Each module says in SUMMARY what it compares and makes its sides, ours first, in sides(quick, folder); or, if it has
+# many cases, does all of it in run(quick, folder, rounds).
+BENCHMARKS: dict[str, ModuleType] = {
+    "distin": distin,
+    "import": import_time,
+    "read-csv": read_csv,
+    "recon": recon,
+    "recon-cases": recon_cases,
+    "recon-large": recon_large,
+}
 
 
 def default_file(name: str, quick: bool) -> Path:
@@ -29,7 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--quick", action="store_true", help="small input and few rounds: does it work at all"
     )
-    parser.add_argument("--rounds", type=int, help="turns of each side (7, or 2 with --quick)")
+    parser.add_argument(
+        "--rounds", type=int, help="turns of each side (7, or 2 with --quick) or seeds of an attack"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="where the figures go (benchmarks/results)")
     options = parser.parse_args(arguments)
     console = Console()
@@ -40,10 +53,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.rounds is not None and options.rounds < 1:
         parser.error(f"--rounds must be at least 1, not {options.rounds}")
     with tempfile.TemporaryDirectory() as folder:
-        sides = BENCHMARKS[options.name].sides(options.quick, Path(folder))
-        costs = measure(sides, options.rounds or (2 if options.quick else 7))
-        summary = summarize(options.name, sides, costs, options.quick)
+        module = BENCHMARKS[options.name]
+        if hasattr(module, "run"):
+            try:
+                summary = module.run(options.quick, Path(folder), options.rounds)
+            except InputError as error:  # a data set that is not there
+                parser.error(str(error))
+        else:
+            sides = module.sides(options.quick, Path(folder))
+            costs = measure(sides, options.rounds or (2 if options.quick else 7))
+            summary = summarize(options.name, sides, costs, options.quick)
     show(summary, console)
+    show_tables(summary, console)
     file = options.json or default_file(options.name, options.quick)
     write(summary, file)
     console.print(f"figures in {file}", highlight=False, soft_wrap=True)
