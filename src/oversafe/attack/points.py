@@ -27,7 +27,9 @@ FINE = 2e-5
 # Two values are a column's grid when at least this share of the rows has one of them.
 GRID_SHARE = 0.1
 # Columns with less weight than this beside the more exact ones say nothing.
-_LEAST_WEIGHT = 0.05
+_LEAST_WEIGHT = 0.003
+# Columns that are more exact than others count more, up to this.
+_MOST_WEIGHT = 16.0
 # Values with more decimals than this are taken for exact.
 _MOST_DECIMALS = 8
 
@@ -249,7 +251,7 @@ def _weights(error: FloatArray, same: IntArray) -> FloatArray:
         surprise = (freedom - 1) * np.log(0.1 / max(candidate, 1e-300))
         if surprise > best:
             best, limit = surprise, candidate
-    weight = np.minimum(1.0, limit / np.maximum(error, 1e-300))
+    weight = np.minimum(1.0, max(limit / _MOST_WEIGHT, error.min(initial=limit)) / np.maximum(error, 1e-300))
     if limit <= EXACT:
         # Exact columns differ by their magnitude only, which says nothing about their worth.
         weight = np.where(error <= EXACT, 1.0, 0.0)

@@ -12,11 +12,13 @@ import pandas as pd
 from scipy.spatial import KDTree
 
 from oversafe.attack.base import Attack, AttackResult, wilson_interval
+from oversafe.attack.kind import recognise
 from oversafe.attack.lines import neighbors_to_search
 from oversafe.attack.neighbours import Cells
 from oversafe.attack.noise import lines_at_their_error
 from oversafe.attack.points import BoolArray, FloatArray, IntArray, Points, read_points
 from oversafe.attack.recovery import Records, find_records
+from oversafe.attack.segments import shares_of
 from oversafe.errors import InputError
 
 # Values that agree to this share of their column's range are equal.
@@ -49,6 +51,8 @@ class ReconstructionResult(AttackResult):
     radius: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
     errors: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
     _ranges: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
+    _segments: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64), repr=False)
+    _shares: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
     _filled_in: BoolArray = field(default_factory=lambda: np.empty(0, dtype=bool), repr=False)
 
     def score(self, X_real: Any, tolerance: float | None = None) -> tuple[float, float]:
@@ -74,6 +78,32 @@ class ReconstructionResult(AttackResult):
         )
         precision = float((nearest >= 0).mean()) if len(nearest) else math.nan
         return precision, float(found.mean())
+
+    def proof(self, record: int) -> pd.DataFrame:
+        """Return the released rows that lie on straight lines through a recovered record.
+
+        Parameters
+        ----------
+        record : int
+            The record's number, from 0.
+
+        Returns
+        -------
+        DataFrame
+            One row per released row: ``line`` (its number, from 0), ``to`` (the recovered record at the other
+            end), ``row`` (its number in the attacked table), ``share`` (how far it is on the way from this
+            record, 0, to the other, 1).
+        """
+        if not 0 <= record < len(self.support):
+            raise InputError(
+                f"record {record!r} was asked for; {len(self.support)} were recovered, numbered from 0"
+            )
+        row, side = np.nonzero(self._segments == record)
+        other = self._segments[row, 1 - side]
+        share = np.where(side == 0, self._shares[row], 1 - self._shares[row])
+        table = pd.DataFrame({"to": other, "row": row, "share": share}).sort_values(["to", "share"])
+        table.insert(0, "line", pd.factorize(table["to"])[0])
+        return table.reset_index(drop=True)
 
 
 class ReconSMOTE(Attack):
@@ -209,8 +239,12 @@ class ReconSMOTE(Attack):
             "columns_left_out": points.left_out,
             "columns_filled_in": tuple(points.frame.columns[position] for position in points.coarse),
         }
-        if points.reason is not None:
-            details["reason"] = points.reason
+        kind = recognise(points, lines, records)
+        details["kind"], details["kind_reason"] = kind.name, kind.sentence
+        details["k_neighbors"], details["mutuality"] = kind.k_neighbors, kind.mutuality
+        details["recall_bound"] = kind.recall_bound
+        if not len(places):
+            details["reason"] = points.reason or kind.sentence
         if real is None:
             details["risk_basis"] = "estimate"
             successes, trials = int(copies[on_ending].sum()), len(points.row)
@@ -236,6 +270,8 @@ class ReconSMOTE(Attack):
             radius=radius,
             errors=errors,
             _ranges=ranges,
+            _segments=records.segments[points.row],
+            _shares=shares_of(points.values, records.segments, places)[points.row],
             _filled_in=filled_in,
         )
 
