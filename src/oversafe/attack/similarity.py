@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -72,7 +72,7 @@ class ClosestRecord(Attack):
         self,
         n_rows: int = 2000,
         *,
-        metric: str = "euclidean",
+        metric: Literal["euclidean", "gower"] = "euclidean",
         random_state: int | None = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -267,6 +267,10 @@ class NaiveDistinguisher(Attack):
         At most so many rows of each kind take part, drawn at random.
     classifier : scikit-learn classifier, optional
         Instead of the random forest.
+    protocol : {"copies", "published"}
+        Released rows equal to a real row are real ("copies"), or count as synthetic whatever they are, as in
+        [1]_ ("published"; give the synthetic rows alone). SMOTE makes such rows from records that
+        occur twice.
     random_state : int, optional
         For the halves and the forests.
     n_jobs : int, optional
@@ -300,12 +304,14 @@ class NaiveDistinguisher(Attack):
         *,
         n_rows: int = 20_000,
         classifier: Any = None,
+        protocol: Literal["copies", "published"] = "copies",
         random_state: int | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.n_repeats = n_repeats
         self.n_rows = n_rows
         self.classifier = classifier
+        self.protocol = protocol
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -315,7 +321,7 @@ class NaiveDistinguisher(Attack):
         Parameters
         ----------
         release : DataFrame or array
-            The released rows. Those equal to a real row are real; the others are the synthetic ones.
+            The released rows; unless they are copies of a real row, they are the synthetic ones.
         real : DataFrame or array
             The real rows. Only columns that both tables share are used.
         reconstruction : AttackResult, optional
@@ -340,8 +346,12 @@ class NaiveDistinguisher(Attack):
 
         started = perf_counter()
         check_counts(n_repeats=self.n_repeats, n_rows=self.n_rows)
+        if self.protocol not in ("copies", "published"):
+            raise InputError(f"protocol is {self.protocol!r}; use 'copies' or 'published'")
         records = read_records({"release": release, "real": real})
-        synthetic = np.flatnonzero(~is_copy(release, real))
+        n_released = records.codes["release"].shape[1]
+        copied = is_copy(release, real) if self.protocol == "copies" else np.zeros(n_released, dtype=bool)
+        synthetic = np.flatnonzero(~copied)
         for what, count in (("real", records.codes["real"].shape[1]), ("synthetic", len(synthetic))):
             if count < 2:
                 raise InputError(f"there are {count} {what} rows to tell apart; give at least 2")

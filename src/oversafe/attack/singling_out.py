@@ -233,7 +233,7 @@ class SinglingOut(Attack):
         evidence = pd.DataFrame(real).iloc[rows[shown]].reset_index(drop=True)
         evidence.insert(0, "real_row", rows[shown], allow_duplicates=True)
         evidence.insert(0, "predicate", chosen[shown].text(records), allow_duplicates=True)
-        return AttackResult("SinglingOut", "singling-out", risk, interval, evidence, details)
+        return AttackResult(f"SinglingOut ({self.mode})", "singling-out", risk, interval, evidence, details)
 
     def _combinations(
         self, table: FloatArray, n_numbers: int, width: int, rng: np.random.Generator
