@@ -249,9 +249,6 @@ def check_counts(**settings: int) -> None:
 
 def _chance_to_meet(n: int, k: int) -> float:
     """Return the probability that two random sets of k out of n rows have one in common."""
-    from scipy.special import gammaln
-
     if 2 * k > n:
         return 1.0
-    log_apart = 2 * gammaln(n - k + 1) - gammaln(n - 2 * k + 1) - gammaln(n + 1)
-    return float(-np.expm1(log_apart))
+    return float(-np.expm1(np.log1p(-k / (n - np.arange(k))).sum()))

@@ -31,9 +31,9 @@ class ClosestRecord(Attack):
     neighbourhood), and whether it is identical to a record. The same for the rows of a holdout, which is
     what new people of the same kind would give ([1]_, Section 4.2).
 
-    The risk says how often a released row is closer to the real table than to as many rows of the holdout:
-    twice the share above one half. It is 0 for rows that have nothing to do with the records in
-    particular, wherever they lie.
+    The risk says how much more often than chance a released row is closer to the real table than to the
+    holdout, where chance is the real table's share of both. It is 0 for rows that have nothing to do with
+    the records in particular, wherever they lie.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class ClosestRecord(Attack):
         if holdout is None:
             risk, interval = _closer_than_usual(distances[:, 0], closest[:, 0], usual[:, 0], measured["real"])
         else:
-            risk, interval = self._closer_to_real(records, scaled, measured["release"], rng)
+            risk, interval = self._closer_to_real(records, scaled, measured["release"])
         order = np.argsort(distances[:, 0], kind="stable")[:_SHOWN]
         details: dict[str, Any] = {
             "rows": len(distances),
@@ -176,20 +176,22 @@ class ClosestRecord(Attack):
         return found, np.sqrt(distances) if self.metric == "euclidean" else distances
 
     def _closer_to_real(
-        self, records: Records, scaled: dict[str, FloatArray], rows: IntArray, rng: np.random.Generator
+        self, records: Records, scaled: dict[str, FloatArray], rows: IntArray
     ) -> tuple[float, tuple[float, float]]:
         """Return the risk: how often a released row is closer to the real table than to the holdout."""
-        size = min(scaled["real"].shape[1], scaled["holdout"].shape[1])
-        found, far = {}, {}
-        for name in ("real", "holdout"):
-            chosen = np.sort(rng.permutation(scaled[name].shape[1])[:size])
-            part = np.ascontiguousarray(scaled[name][:, chosen])
-            nearest_rows, distances = self._nearest(records, part, scaled["release"], rows, k=1)
-            found[name], far[name] = nearest_rows[:, 0], distances[:, 0]
-        closer = (far["real"] < far["holdout"]) + 0.5 * (far["real"] == far["holdout"])
-        # Rows that share their closest record are one observation: which table it is in was drawn once.
-        person = np.where(closer >= 0.5, found["real"], size + found["holdout"])
-        return _twice_above_half(closer, person)
+        sizes = [scaled[name].shape[1] for name in ("real", "holdout")]
+        (real, holdout), (far, far_holdout) = zip(
+            *(
+                self._nearest(records, scaled[name], scaled["release"], rows, k=1)
+                for name in ("real", "holdout")
+            ),
+            strict=True,
+        )
+        far, far_holdout = far[:, 0], far_holdout[:, 0]
+        by_chance = sizes[0] / sum(sizes)
+        closer = (far < far_holdout) + by_chance * (far == far_holdout)
+        person = np.where(far <= far_holdout, real[:, 0], sizes[0] + holdout[:, 0])
+        return _above_chance(closer, by_chance, person)
 
 
 def _figures(release: FloatArray, baseline: FloatArray) -> pd.DataFrame:
@@ -228,16 +230,20 @@ def _measures(distances: FloatArray) -> list[FloatArray]:
     return measures
 
 
-def _twice_above_half(closer: FloatArray, person: IntArray) -> tuple[float, tuple[float, float]]:
-    """Return twice a share above one half, with its interval over the people behind the observations."""
-    share, n = float(closer.mean()), len(closer)
-    sums = np.bincount(person, weights=closer - share)
-    people = len(np.unique(person))
-    # As many independent observations as would vary as the sums over people do, at most one per person.
-    spread = float((sums**2).sum()) / n**2
-    trials = people if spread <= 0 else min(people, max(1, round(share * (1 - share) / spread)))
-    low, high = wilson_interval(share * trials, trials)
-    return max(0.0, 2 * share - 1), (max(0.0, 2 * low - 1), max(0.0, 2 * high - 1))
+def _above_chance(
+    closer: FloatArray, by_chance: float, person: IntArray
+) -> tuple[float, tuple[float, float]]:
+    """Return how far a share is above chance, 0 to 1, with its interval over the people behind the rows."""
+    share = float(closer.mean())
+    # Which table a person is in was drawn once, for all the rows nearest to that person: the variance is that
+    # of as many equally weighted people (Kish's effective sample size).
+    rows = np.bincount(person)
+    trials = max(1, round(float(rows.sum() ** 2 / (rows**2).sum())))
+    risk, low, high = (
+        max(0.0, (value - by_chance) / (1 - by_chance))
+        for value in (share, *wilson_interval(share * trials, trials))
+    )
+    return risk, (low, high)
 
 
 def _closer_than_usual(
@@ -249,7 +255,7 @@ def _closer_than_usual(
         return 0.0, (0.0, 1.0)
     above = len(finite) - np.searchsorted(finite, release, "right")
     equal = np.searchsorted(finite, release, "right") - np.searchsorted(finite, release)
-    return _twice_above_half((above + 0.5 * equal) / len(finite), record)
+    return _above_chance((above + 0.5 * equal) / len(finite), 0.5, record)
 
 
 class NaiveDistinguisher(Attack):

@@ -21,7 +21,7 @@ from oversafe.data.column import value_key, value_keys
 from oversafe.data.files import write_text
 from oversafe.errors import InputError
 from oversafe.privacy import Guarantee, read_manifest
-from oversafe.report.linkage import ClassTables, linkage_steps, why_not_at_all
+from oversafe.report.linkage import NEED_A_HOLDOUT, ClassTables, linkage_steps, why_not_at_all
 from oversafe.report.verdict import Finding, Verdict, judge
 
 _FORMAT = "oversafe-audit"
@@ -331,7 +331,7 @@ def _steps(
                 not_run[f"DistinSMOTE on {what}"] = "no row of the release was found to be a real record"
         if real is not None:
             if held is not None and held.empty:
-                not_run[f"the holdout's comparison on {what}"] = "the holdout has no row of it"
+                not_run[f"{NEED_A_HOLDOUT} on {what}"] = "the holdout has no row of it"
                 held = None
             yield f"ExactCopies on {what}", partial(_copies, rows, real, held, label)
             compared.append(ClassTables(label, rows, real, held))

@@ -22,7 +22,7 @@ from oversafe.report.verdict import Finding
 
 # An audit of the same tables must say the same thing twice.
 _SEED = 0
-_NEED_A_HOLDOUT = "Linkability, SinglingOut, AttributeInference and ClosestRecord"
+NEED_A_HOLDOUT = "Linkability, SinglingOut, AttributeInference and ClosestRecord"
 _SIMILAR_PROVES_NOTHING = "This is no evidence of privacy"
 
 
@@ -51,7 +51,7 @@ def why_not_at_all(has_real: bool, has_holdout: bool) -> dict[str, str]:
         reason = f"they need {' and '.join(missing)}"
         if not has_holdout:
             reason += ", or what holds for everybody would count as a leak"
-        reasons[_NEED_A_HOLDOUT] = reason
+        reasons[NEED_A_HOLDOUT] = reason
     if not has_real:
         reasons["NaiveDistinguisher"] = "it needs the real table (--real)"
     return reasons
@@ -157,8 +157,8 @@ def _closest(tables: ClassTables, findings: Sequence[Finding]) -> Finding:
         )
     else:
         headline = (
-            f"{(1 + result.risk) / 2:.0%} of the released rows of class {tables.label!r} are closer to a real record "
-            "than to as many other people's, where 50% would be chance."
+            f"The released rows of class {tables.label!r} are closer to real records than to those of people who had "
+            f"no part in it, {result.risk:.0%} of the way from chance to always."
         )
     return Finding(_labelled(result, tables.label), headline)
 
