@@ -9,11 +9,17 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import import_time, read_csv
+from benchmarks import import_time, linkability, read_csv, singling_out
 from benchmarks.runner import CHECKOUT, measure, show, summarize, write
 
 # Each module says in SUMMARY what it compares and makes its sides, ours first, in sides(quick, folder).
-BENCHMARKS = {"import": import_time, "read-csv": read_csv}
+# A module with PEER needs an environment of its own for it, which benchmarks.peers makes.
+BENCHMARKS = {
+    "import": import_time,
+    "linkability": linkability,
+    "read-csv": read_csv,
+    "singling-out": singling_out,
+}
 
 
 def default_file(name: str, quick: bool) -> Path:
