@@ -48,16 +48,11 @@ def test_combinations_match_one_released_row_and_the_person_they_name() -> None:
             elif name == "day":
                 target = pd.Timestamp(value)
             else:
-                # Twelve digits are shown; the value itself has seventeen.
-                target, column = float(value), column.astype(float).map(lambda v: float(f"{v:.12g}"))
-            compare = {"==": column == target, "<=": None, ">=": None}
-            compared = (
-                compare["=="]
-                if operator == "=="
-                else column <= target
-                if operator == "<="
-                else column >= target
-            )
+                target = float(value)
+            if operator == "==":
+                compared = column == target
+            else:
+                compared = column <= target if operator == "<=" else column >= target
             matches &= compared.to_numpy()
         assert np.flatnonzero(matches).tolist() == [row["real_row"]]
 

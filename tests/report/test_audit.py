@@ -132,6 +132,7 @@ def test_what_is_done_is_kept_when_the_audit_is_stopped(augmented, real, holdout
     assert "ReconSMOTE" in by_name(report) and report.verdict.level == "exposed"
     assert "stopped during" in report.not_run["Linkability on class 'malignant'"]
     assert "stopped before" in report.not_run["ClosestRecord on class 'malignant'"]
+    assert report.stopped and json.loads(report.to_json())["stopped"]
 
 
 def test_synthetic_rows_alone_are_enough(augmented, real):

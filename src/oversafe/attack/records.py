@@ -83,7 +83,10 @@ class Records:
             return "missing"
         if coded.texts is not None:
             return repr(coded.texts[int(code)])
-        return str(pd.Timestamp(int(code), unit="us")) if coded.kind == "date" else f"{code:.12g}"
+        if coded.kind == "date":
+            return str(pd.Timestamp(int(code), unit="us"))
+        # Exactly, so that a predicate can be tried by hand.
+        return str(int(code)) if float(code).is_integer() else repr(float(code))
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,8 @@ class Audit:
         The release: name, rows, columns, label, classes.
     seconds : float
         How long the audit took.
+    stopped : bool
+        Whether it was ended by Ctrl-C, so that attacks are missing.
     """
 
     verdict: Verdict
@@ -61,6 +63,7 @@ class Audit:
     warnings: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    stopped: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the audit as plain values for JSON."""
@@ -86,6 +89,7 @@ class Audit:
             "not_run": dict(self.not_run),
             "warnings": list(self.warnings),
             "seconds": round(self.seconds, 3),
+            "stopped": self.stopped,
         }
 
     def to_json(self, path: str | Path | None = None) -> str:
@@ -205,6 +209,7 @@ def audit(
         material.warnings,
         {"name": name or "the release", **material.facts()},
         time.monotonic() - start,
+        stopped,
     )
 
 
