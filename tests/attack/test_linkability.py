@@ -44,7 +44,18 @@ def test_people_in_the_release_are_linked() -> None:
     # Income and weight are each person's own, but for the tenth without a weight.
     assert result.threat == "linkage" and result.risk > 0.85 and result.interval[0] > 0.8
     assert result.details["columns_a"] and result.details["control_rate"] < 0.1
-    assert set(result.evidence.columns) == {"real_row", "released_row", *real.columns}
+    assert set(result.evidence.columns) == {"real_row", "released_row", "linked", *real.columns}
+    for _, row in result.evidence.head(20).iterrows():
+        assert row["income"] == real["income"][row["real_row"]]
+
+
+def test_the_people_linked_most_often_come_first_and_once() -> None:
+    real = np.random.default_rng(0).normal(size=(40, 6))
+    release = np.vstack([real[:5], np.random.default_rng(1).normal(size=(100, 6))])
+    evidence = Linkability(random_state=0).run(release, real).evidence
+    assert evidence["real_row"].is_unique and evidence["linked"].is_monotonic_decreasing
+    assert set(evidence["real_row"][:5]) == set(range(5)) and (evidence["linked"][:5] == 1).all()
+    assert (evidence["released_row"][:5] == evidence["real_row"][:5]).all()
 
 
 @pytest.mark.parametrize("columns", [(None, None), (A, B)], ids=["halves", "given"])

@@ -94,6 +94,16 @@ def smote(seed: int, n: int = 20):
     return PlainSMOTE(random_state=seed).fit_resample(X, y)[0][400 + n :], X[y == 1]
 
 
+def test_smote_rows_are_closer_than_new_people_in_every_figure() -> None:
+    """As in Table 6 of the UMAP-SMOTENC paper; each difference is many standard errors from 0."""
+    rng = np.random.default_rng(0)
+    synthetic, real = smote(0, n=60)
+    table = figures(ClosestRecord(random_state=0).run(synthetic, real, rng.normal(size=(200, 4))))
+    for figure in ("closest_distance", "ratio_to_2nd", "ratio_to_10th"):
+        assert table.loc[figure, "high"] < 0, figure
+    assert table.loc["identical_share", "release"] == 0
+
+
 def test_the_warning_puts_the_reconstruction_beside() -> None:
     synthetic, real = smote(0)
     found = ReconSMOTE().run(synthetic, real=real)

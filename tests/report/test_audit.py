@@ -90,6 +90,14 @@ def test_linkage_and_similarity_with_a_holdout(augmented, real, holdout):
     assert [f.result.risk for f in again.findings] == [f.result.risk for f in report.findings]
 
 
+def test_a_holdout_of_the_same_people_is_noticed(augmented, real, holdout):
+    assert not audit(augmented, "diagnosis", real=real, holdout=holdout, time_limit=0).warnings
+    same = audit(
+        augmented, "diagnosis", real=real, holdout=real.sample(frac=0.5, random_state=0), time_limit=0
+    )
+    assert any("stand in the real table too" in warning for warning in same.warnings)
+
+
 def test_linkage_is_not_run_without_a_holdout(augmented, real):
     report = audit(augmented, "diagnosis", real=real)
     assert not LINKAGE & set(by_name(report)) and "NaiveDistinguisher" in by_name(report)

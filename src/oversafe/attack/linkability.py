@@ -115,9 +115,9 @@ class Linkability(Attack):
         Returns
         -------
         AttackResult
-            ``evidence`` holds the first 100 people that were linked, with the row of the real table and the
-            released row that links them; ``details`` the rates of the main attack, of guessing and of the
-            control, each with its interval.
+            ``evidence`` holds the 100 people that were linked most often, with the row of the real table, a
+            released row that links them and the share of the attempts that succeeded; ``details`` the rates of
+            the main attack, of guessing and of the control, each with its interval.
 
         Raises
         ------
@@ -170,10 +170,7 @@ class Linkability(Attack):
                 details[name] = [records.names[i] for i in side]
         details["seconds"] = perf_counter() - started
 
-        shown = np.flatnonzero(linked_by >= 0)[:_SHOWN]
-        evidence = pd.DataFrame(real).iloc[person[shown]].reset_index(drop=True)
-        for name, values in (("released_row", linked_by[shown]), ("real_row", person[shown])):
-            evidence.insert(0, name, values, allow_duplicates=True)
+        evidence = _linked_people(person, linked_by, pd.DataFrame(real))
         return AttackResult("Linkability", "linkage", risk, interval, evidence, details)
 
     def _sides(self, records: Records) -> tuple[IntArray, IntArray] | None:
@@ -238,6 +235,21 @@ class Linkability(Attack):
         shared = (first[:, :, None] == second[:, None, :]).any(axis=2)
         link = np.where(shared.any(axis=1), first[np.arange(count), shared.argmax(axis=1)], -1)
         return person, link
+
+
+def _linked_people(person: IntArray, linked_by: IntArray, real: pd.DataFrame) -> pd.DataFrame:
+    """Return the people who were linked, those most often first, with one of the rows that link them."""
+    attempts = np.bincount(person, minlength=len(real))
+    links = np.bincount(person[linked_by >= 0], minlength=len(real))
+    row = np.full(len(real), -1)
+    row[person[linked_by >= 0]] = linked_by[linked_by >= 0]
+    shown = np.flatnonzero(links)
+    shown = shown[np.argsort(-links[shown] / attempts[shown], kind="stable")][:_SHOWN]
+    evidence = real.iloc[shown].reset_index(drop=True)
+    for name, values in (("linked", links / np.maximum(attempts, 1)), ("released_row", row)):
+        evidence.insert(0, name, values[shown], allow_duplicates=True)
+    evidence.insert(0, "real_row", shown, allow_duplicates=True)
+    return evidence
 
 
 def check_counts(**settings: int) -> None:

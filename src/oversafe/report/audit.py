@@ -275,6 +275,14 @@ class _Material:
             raise InputError(
                 f"the release and the real table share no class in {label!r}; give the same label column"
             )
+        if real is not None and holdout is not None:
+            named = [*columns, label]
+            again = int(is_copy(holdout[named], real[named]).sum())
+            if again > len(holdout) / 2:
+                warnings.append(
+                    f"{again} of the {len(holdout)} rows of the holdout stand in the real table too; if they are the "
+                    "same people, the holdout cannot show what chance gives"
+                )
         return cls(release, label, real, holdout, columns, tuple(warnings))
 
     def facts(self) -> dict[str, Any]:
