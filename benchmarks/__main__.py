@@ -10,20 +10,32 @@ from types import ModuleType
 
 from rich.console import Console
 
-from benchmarks import distin, import_time, read_csv, recon, recon_cases, recon_large
+from benchmarks import (
+    distin,
+    import_time,
+    linkability,
+    read_csv,
+    recon,
+    recon_cases,
+    recon_large,
+    singling_out,
+)
 from benchmarks.runner import CHECKOUT, measure, show, summarize, write
 from benchmarks.tables import show_tables
 from oversafe.errors import InputError
 
 # Each module says in SUMMARY what it compares and makes its sides, ours first, in sides(quick, folder); or, if it has
-# many cases, does all of it in run(quick, folder, rounds).
+# many cases, does all of it in run(quick, folder, rounds). A module with PEER needs an environment of its own for it,
+# which benchmarks.peers makes.
 BENCHMARKS: dict[str, ModuleType] = {
     "distin": distin,
     "import": import_time,
+    "linkability": linkability,
     "read-csv": read_csv,
     "recon": recon,
     "recon-cases": recon_cases,
     "recon-large": recon_large,
+    "singling-out": singling_out,
 }
 
 

@@ -13,8 +13,8 @@ import platform
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -49,12 +49,15 @@ class Side:
         The packages whose versions belong to the figure.
     measure_memory : callable, optional
         Returns the peak memory in bytes, for a ``run`` that cannot tell it; called once, not timed.
+    versions : mapping, optional
+        Versions of packages that are not in this environment.
     """
 
     label: str
     run: Callable[[], Cost]
     packages: Sequence[str] = ()
     measure_memory: Callable[[], int | None] | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
 
 
 def in_this_process(work: Callable[[], Any]) -> Callable[[], Cost]:
@@ -145,7 +148,8 @@ def summarize(
             "processor": platform.machine(),
             "python": platform.python_version(),
         },
-        "versions": {package: version(package) for package in packages},
+        "versions": {package: version(package) for package in packages}
+        | {package: known for side in sides for package, known in side.versions.items()},
         "sides": rows,
     }
 

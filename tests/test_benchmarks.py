@@ -11,6 +11,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from benchmarks.__main__ import BENCHMARKS, default_file, main
+from benchmarks.anonymeter_peer import check_agreement as check_risks
+from benchmarks.peers import folder_of, python_of
 from benchmarks.read_csv import check_agreement, mixed_table
 from benchmarks.runner import Cost, Side, in_a_fresh_process, in_this_process, measure, show, summarize
 from rich.console import Console
@@ -112,7 +114,38 @@ def test_an_unknown_name_or_number_of_rounds_is_refused(capsys: pytest.CaptureFi
     assert "at least 1" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", sorted(BENCHMARKS))
+def test_peers_have_an_environment_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OVERSAFE_PEERS", str(tmp_path))
+    folder = folder_of("peer==1.0")
+    assert folder.parent == tmp_path and folder.name.startswith("peer==1.0-py3")
+    folder.mkdir()
+    (folder / "installed").touch()
+    # It is there already, so nothing is made or downloaded.
+    assert Path(python_of("peer==1.0")).is_relative_to(folder)
+    monkeypatch.delenv("OVERSAFE_PEERS")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert folder_of("peer==1.0").is_relative_to(tmp_path / "cache" / "oversafe")
+
+
+def test_risks_that_disagree_are_not_timed() -> None:
+    check_risks([(0.3, 0.2, 0.4)], [(0.45, 0.35, 0.5)], ["risk"])
+    with pytest.raises(AssertionError, match="risk: the risks differ"):
+        check_risks([(0.3, 0.2, 0.4)], [(0.5, 0.45, 0.55)], ["risk"])
+
+
+def test_versions_of_a_peer_are_kept() -> None:
+    side = Side("peer", lambda: Cost(1.0), versions={"no-such-package": "1.2"})
+    assert summarize("example", [side], [[Cost(1.0)]], quick=True)["versions"] == {"no-such-package": "1.2"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        # Making a peer's environment takes a minute and needs a package index.
+        pytest.param(name, marks=[pytest.mark.slow] if hasattr(module, "PEER") else [])
+        for name, module in sorted(BENCHMARKS.items())
+    ],
+)
 def test_every_benchmark_runs_from_the_command_line(name: str, tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     command = [sys.executable, "-m", "benchmarks", name, "--quick", "--rounds", "1", "--json", str(file)]

@@ -51,6 +51,32 @@ def test_help_and_version(tmp_path):
     assert oversafe("--version", cwd=tmp_path).stdout.startswith("oversafe 0.1")
 
 
+STOPPED = """
+from oversafe.attack import Linkability
+from oversafe.cli import main
+
+def stop(*_):
+    raise KeyboardInterrupt
+
+Linkability.run = stop
+main()
+"""
+
+
+def test_a_stopped_audit_tells_what_it_found_and_passes_no_gate(tables, tmp_path):
+    X, y = load_dataset("breast_cancer_holdout")
+    X.assign(diagnosis=y).to_csv(tmp_path / "holdout.csv", index=False)
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED, "audit", tables / "release.csv", "--label", "diagnosis",
+         "--real", tables / "real.csv", "--holdout", tmp_path / "holdout.csv", "--report", tmp_path / "out.html"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300, env={**os.environ, "COLUMNS": "100"}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 130 and "stopped" in done.stderr
+    assert "EXPOSED" in done.stdout and "SinglingOut" in done.stdout
+    figures = json.loads((tmp_path / "out.json").read_text())
+    assert figures["stopped"] and "stopped during" in figures["not_run"]["Linkability on class 'malignant'"]
+
+
 def test_audit_writes_page_and_figures(tables, tmp_path):
     done = oversafe(
         "audit", tables / "release.csv", "--label", "diagnosis", "--real", tables / "real.csv",

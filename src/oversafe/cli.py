@@ -172,6 +172,9 @@ def audit(
         console.print(summary(result))
         if report is not None:
             console.print(f"Report: {report}", soft_wrap=True, markup=False, highlight=False)
+    if result.stopped:
+        # Not a pass of the gate: attacks are missing.
+        _fail("stopped; what was found until then is above", _EXIT_INTERRUPTED)
     if fail_on is not None and not result.findings and result.verdict.level != "protected":
         reasons = "; ".join(f"{attack}: {reason}" for attack, reason in result.not_run.items())
         raise InputError(f"no attack could be run, so the gate says nothing ({reasons})")

@@ -9,10 +9,12 @@ from imblearn.over_sampling import SMOTE
 from sklearn.preprocessing import MinMaxScaler
 
 from oversafe import audit
+from oversafe.attack import Linkability
 from oversafe.data import load_dataset
 from oversafe.errors import InputError
 from oversafe.privacy import Guarantee, write_release
 from oversafe.protect import HistogramSynthesizer, RandomOverSampler
+from oversafe.report.demo import demo_schema
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +56,91 @@ def test_with_a_holdout(augmented, real):
     found = by_name(audit(augmented, "diagnosis", real=real, holdout=X.assign(diagnosis=y)))
     assert found["ExactCopies"].result.details["distinct_holdout"] == 197
     assert found["ExactCopies"].result.details["copied_holdout"] == 0
+
+
+LINKAGE = {
+    "SinglingOut (univariate)",
+    "SinglingOut (multivariate)",
+    "Linkability",
+    "AttributeInference",
+    "ClosestRecord",
+}
+
+
+@pytest.fixture(scope="module")
+def holdout():
+    X, y = load_dataset("breast_cancer_holdout")
+    return X.assign(diagnosis=y)
+
+
+def test_linkage_and_similarity_with_a_holdout(augmented, real, holdout):
+    report = audit(augmented, "diagnosis", real=real, holdout=holdout)
+    found = by_name(report)
+    assert LINKAGE | {"NaiveDistinguisher"} <= set(found) and not report.not_run
+    for name in ("Linkability", "AttributeInference", "ClosestRecord"):
+        assert found[name].result.interval[0] > 0.1, name
+    for name in ("ClosestRecord", "NaiveDistinguisher"):
+        assert "15 of the 15 real records" in found[name].result.details["warning"], name
+    assert "no evidence of privacy" in found["NaiveDistinguisher"].headline
+    text = str(report)
+    assert all(name in text for name in LINKAGE)
+    page = report.to_html()
+    assert "Low similarity is no evidence of privacy" in page and "linked through the release" in page
+    again = audit(augmented, "diagnosis", real=real, holdout=holdout)
+    assert [f.result.risk for f in again.findings] == [f.result.risk for f in report.findings]
+
+
+def test_a_holdout_of_the_same_people_is_noticed(augmented, real, holdout):
+    assert not audit(augmented, "diagnosis", real=real, holdout=holdout, time_limit=0).warnings
+    same = audit(
+        augmented, "diagnosis", real=real, holdout=real.sample(frac=0.5, random_state=0), time_limit=0
+    )
+    assert any("stand in the real table too" in warning for warning in same.warnings)
+
+
+def test_linkage_is_not_run_without_a_holdout(augmented, real):
+    report = audit(augmented, "diagnosis", real=real)
+    assert not LINKAGE & set(by_name(report)) and "NaiveDistinguisher" in by_name(report)
+    reason = next(reason for name, reason in report.not_run.items() if "Linkability" in name)
+    assert "--holdout" in reason and "--real" not in reason
+    alone = audit(augmented, "diagnosis")
+    assert any("--real" in reason and "--holdout" in reason for reason in alone.not_run.values())
+
+
+def test_a_private_release_stays_protected_with_a_holdout(real, holdout):
+    """The rows are seeded, so that the outcome is no chance; the guarantee is that of the unseeded method."""
+    X, y = real.drop(columns="diagnosis"), real["diagnosis"]
+    synthesizer = HistogramSynthesizer(1.0, schema=demo_schema(), n_bins=4).fit(X, y)
+    seeded = HistogramSynthesizer(1.0, schema=demo_schema(), n_bins=4, random_state=0).fit(X, y)
+    X_new, y_new = seeded.sample(class_counts={"benign": 300, "malignant": 300})
+    report = audit(
+        X_new.assign(diagnosis=y_new),
+        "diagnosis",
+        real=real,
+        holdout=holdout,
+        guarantee=synthesizer.guarantee_,
+    )
+    assert set(by_name(report)) >= LINKAGE and report.verdict.level == "protected"
+    assert "no released row is a real record" in report.not_run["NaiveDistinguisher on class 'malignant'"]
+
+
+def test_a_table_with_one_column(real, holdout):
+    tables = [table[["mean_radius", "diagnosis"]] for table in (real, real, holdout)]
+    report = audit(tables[0], "diagnosis", real=tables[1], holdout=tables[2])
+    assert "one column" in report.not_run["Linkability on class 'malignant'"]
+    assert "SinglingOut (univariate)" in by_name(report)
+
+
+def test_what_is_done_is_kept_when_the_audit_is_stopped(augmented, real, holdout, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Linkability, "run", stop)
+    report = audit(augmented, "diagnosis", real=real, holdout=holdout)
+    assert "ReconSMOTE" in by_name(report) and report.verdict.level == "exposed"
+    assert "stopped during" in report.not_run["Linkability on class 'malignant'"]
+    assert "stopped before" in report.not_run["ClosestRecord on class 'malignant'"]
+    assert report.stopped and json.loads(report.to_json())["stopped"]
 
 
 def test_synthetic_rows_alone_are_enough(augmented, real):

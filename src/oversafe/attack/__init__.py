@@ -4,13 +4,22 @@ from oversafe.attack.base import AttackResult
 from oversafe.attack.bounds import identifiable_share, neighbour_mutuality, reconstruction_recall_bound
 from oversafe.attack.copies import ExactCopies
 from oversafe.attack.distinguishing import DistinSMOTE
+from oversafe.attack.inference import AttributeInference
+from oversafe.attack.linkability import Linkability
 from oversafe.attack.reconstruction import ReconSMOTE
+from oversafe.attack.similarity import ClosestRecord, NaiveDistinguisher
+from oversafe.attack.singling_out import SinglingOut
 
 __all__ = [
     "AttackResult",
+    "AttributeInference",
+    "ClosestRecord",
     "DistinSMOTE",
     "ExactCopies",
+    "Linkability",
+    "NaiveDistinguisher",
     "ReconSMOTE",
+    "SinglingOut",
     "identifiable_share",
     "neighbour_mutuality",
     "reconstruction_recall_bound",

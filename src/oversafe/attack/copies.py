@@ -117,7 +117,7 @@ def _chance_of_copies(release: Any, real: Any) -> float:
     How common a row's values are is counted among the other released rows: a copy must not count as the
     reason why there is a copy.
     """
-    frames = _aligned({"release": release, "real": real})
+    frames = aligned({"release": release, "real": real})
     release, rows = frames["release"], frames["real"].drop_duplicates()
     numbers = _row_numbers({"release": release, "real": rows})
     copies = _counts(numbers)
@@ -166,7 +166,7 @@ def difference_interval(
     return max(-1.0, float(share - other - below)), min(1.0, float(share - other + above))
 
 
-def _aligned(tables: dict[str, Any]) -> dict[str, pd.DataFrame]:
+def aligned(tables: dict[str, Any]) -> dict[str, pd.DataFrame]:
     """Return the tables in the columns that they share: by name, or by position if one is an array."""
     frames = {}
     for name, table in tables.items():
@@ -193,7 +193,7 @@ def _aligned(tables: dict[str, Any]) -> dict[str, pd.DataFrame]:
 
 def _row_numbers(tables: dict[str, Any]) -> dict[str, NDArray[np.int64]]:
     """Number the rows of the tables so that equal rows have equal numbers."""
-    frames = _aligned(tables)
+    frames = aligned(tables)
     lengths = [len(frame) for frame in frames.values()]
     numbers = np.zeros(sum(lengths), dtype=np.int64)
     for column in frames["real"].columns:

@@ -21,6 +21,7 @@ from oversafe.data.column import value_key, value_keys
 from oversafe.data.files import write_text
 from oversafe.errors import InputError
 from oversafe.privacy import Guarantee, read_manifest
+from oversafe.report.linkage import NEED_A_HOLDOUT, ClassTables, linkage_steps, why_not_at_all
 from oversafe.report.verdict import Finding, Verdict, judge
 
 _FORMAT = "oversafe-audit"
@@ -51,6 +52,8 @@ class Audit:
         The release: name, rows, columns, label, classes.
     seconds : float
         How long the audit took.
+    stopped : bool
+        Whether it was ended by Ctrl-C, so that attacks are missing.
     """
 
     verdict: Verdict
@@ -60,6 +63,7 @@ class Audit:
     warnings: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    stopped: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the audit as plain values for JSON."""
@@ -85,6 +89,7 @@ class Audit:
             "not_run": dict(self.not_run),
             "warnings": list(self.warnings),
             "seconds": round(self.seconds, 3),
+            "stopped": self.stopped,
         }
 
     def to_json(self, path: str | Path | None = None) -> str:
@@ -140,7 +145,8 @@ def audit(
     guarantee : Guarantee, optional
         What the release promises; read from its manifest when the release is a file that has one.
     time_limit : float, optional
-        Seconds after which no further attack is started.
+        Seconds after which no further attack is started. Ctrl-C ends the attacks as well; the audit then
+        tells what was found until then.
     progress : callable, optional
         Called with the name of each step.
     name : str, optional
@@ -175,13 +181,24 @@ def audit(
 
     findings: list[Finding] = []
     not_run: dict[str, str] = {}
+    stopped = False
     for title, step in _steps(material, findings, not_run):
+        if stopped:
+            not_run[title] = "the audit was stopped before"
+            continue
         if time_limit is not None and time.monotonic() - start > time_limit:
             not_run[title] = f"the time limit of {time_limit:g} s had passed"
             continue
         if progress is not None:
             progress(title)
-        if (finding := step()) is not None:
+        try:
+            finding = step()
+        except KeyboardInterrupt:
+            # What was found so far is worth its report; what was not tried is named in it.
+            not_run[title] = "the audit was stopped during it"
+            stopped = True
+            continue
+        if finding is not None:
             findings.append(finding)
     findings.sort(key=lambda f: (f.certain_records > 0, f.result.interval[0], f.result.risk), reverse=True)
     return Audit(
@@ -192,6 +209,7 @@ def audit(
         material.warnings,
         {"name": name or "the release", **material.facts()},
         time.monotonic() - start,
+        stopped,
     )
 
 
@@ -257,6 +275,14 @@ class _Material:
             raise InputError(
                 f"the release and the real table share no class in {label!r}; give the same label column"
             )
+        if real is not None and holdout is not None:
+            named = [*columns, label]
+            again = int(is_copy(holdout[named], real[named]).sum())
+            if again > len(holdout) / 2:
+                warnings.append(
+                    f"{again} of the {len(holdout)} rows of the holdout stand in the real table too; if they are the "
+                    "same people, the holdout cannot show what chance gives"
+                )
         return cls(release, label, real, holdout, columns, tuple(warnings))
 
     def facts(self) -> dict[str, Any]:
@@ -290,6 +316,8 @@ def _steps(
 ) -> Iterator[tuple[str, Callable[[], Finding | None]]]:
     if material.real is None:
         not_run["ExactCopies"] = "it needs the real table (--real)"
+    not_run |= why_not_at_all(material.real is not None, material.holdout is not None)
+    compared = []
     for label in material.attacked_classes():
         rows = material.rows(material.release, label)
         real = None if material.real is None else material.rows(material.real, label)
@@ -316,9 +344,11 @@ def _steps(
                 not_run[f"DistinSMOTE on {what}"] = "no row of the release was found to be a real record"
         if real is not None:
             if held is not None and held.empty:
-                not_run[f"the holdout's comparison on {what}"] = "the holdout has no row of it"
+                not_run[f"{NEED_A_HOLDOUT} on {what}"] = "the holdout has no row of it"
                 held = None
             yield f"ExactCopies on {what}", partial(_copies, rows, real, held, label)
+            compared.append(ClassTables(label, rows, real, held))
+    yield from linkage_steps(compared, findings, not_run)
 
 
 def _reconstruct(rows: pd.DataFrame, real: pd.DataFrame | None, label: str) -> Finding:

@@ -63,6 +63,7 @@ def section(audit: Audit) -> dict[str, Any]:
                 "class": f.result.details.get("class", ""),
                 "question": _THREATS[f.result.threat],
                 "headline": showable(f.headline),
+                "warning": _sentence(f.result.details.get("warning", "")),
                 "risk": f.result.risk,
                 "interval": f.result.interval,
                 "chart": None
@@ -72,7 +73,7 @@ def section(audit: Audit) -> dict[str, Any]:
                 "figures": [
                     (key.replace("_", " "), cell(value))
                     for key, value in f.result.details.items()
-                    if isinstance(value, str | int | float | np.number) and key != "class"
+                    if isinstance(value, str | int | float | np.number) and key not in ("class", "warning")
                 ],
             }
             for f in audit.findings
@@ -91,6 +92,10 @@ def table(frame: pd.DataFrame) -> dict[str, Any] | None:
         "more_rows": len(frame) - len(shown),
         "more_columns": frame.shape[1] - shown.shape[1],
     }
+
+
+def _sentence(text: str) -> str:
+    return showable(text[:1].upper() + text[1:] + "." if text else "")
 
 
 def cell(value: Any) -> str:
