@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oversafe.attack.base import AttackResult
+from oversafe.attack.copies import difference_interval
 from oversafe.errors import InputError
 
 IntArray = NDArray[np.int64]
@@ -215,10 +216,9 @@ class Scores:
         return np.array([self.wins(target).mean() for target in range(len(self.inside))])
 
     @property
-    def advantage(self) -> Matrix:
-        """Share of right minus share of wrong claims that the record is in."""
-        claims = (self.inside > self.threshold).mean(axis=1)
-        return claims - (self.outside > self.threshold).mean(axis=1)
+    def claims(self) -> tuple[Matrix, Matrix]:
+        """Shares of the releases with and without each record for which the judge claims that it is in."""
+        return (self.inside > self.threshold).mean(axis=1), (self.outside > self.threshold).mean(axis=1)
 
 
 def membership_result(
@@ -230,7 +230,7 @@ def membership_result(
     all_records: bool,
     rng: np.random.Generator,
     details: dict[str, Any],
-    advantage: Matrix | None = None,
+    claims: tuple[Matrix, Matrix] | None = None,
 ) -> MembershipResult:
     """Return the result of a game from the scores on its test releases.
 
@@ -250,12 +250,20 @@ def membership_result(
         Of the bootstrap.
     details : dict
         What else to tell.
-    advantage : array, optional
-        Of each target, where the scores have no natural threshold.
+    claims : tuple of array, optional
+        Shares of claims that each record is in, with and without it, where the scores have no natural threshold.
     """
-    auc, gain = scores.auc, 1.0 - (scores.advantage if advantage is None else advantage)
+    auc = scores.auc
+    right, wrong = scores.claims if claims is None else claims
+    gain = 1.0 - (right - wrong)
+    n_inside, n_outside = scores.inside.shape[1], scores.outside.shape[1]
+    advantages = [
+        difference_interval(r * n_inside, n_inside, w * n_outside, n_outside)
+        for r, w in zip(right, wrong, strict=True)
+    ]
+    gains = 1.0 - np.array(advantages)[:, ::-1]
     draws = _bootstrap(scores, rng)
-    lows, highs = np.quantile(draws, [0.025, 0.975], axis=0)
+    lows, highs = np.minimum(np.quantile(draws, [0.025, 0.975], axis=0), 1.0)
     chosen = np.tile(np.arange(len(auc)), (_BOOTSTRAPS, 1))
     if not all_records:
         chosen = rng.integers(len(auc), size=chosen.shape)
@@ -279,9 +287,16 @@ def membership_result(
         **details,
     }
     evidence = pd.DataFrame(
-        {"row": targets[order], "auc": auc[order], "auc_low": lows[order], "auc_high": highs[order],
-         "privacy_gain": gain[order]}
-    )  # fmt: skip
+        {
+            "row": targets[order],
+            "auc": auc[order],
+            "auc_low": lows[order],
+            "auc_high": highs[order],
+            "privacy_gain": gain[order],
+            "gain_low": gains[order, 0],
+            "gain_high": gains[order, 1],
+        }
+    )
     records = (
         X.iloc[targets[order]] if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X)[targets[order]])
     )
@@ -333,4 +348,5 @@ def _fresh_most_exposed(scores: Scores) -> float:
 
 def _interval(draws: Matrix) -> tuple[float, float]:
     low, high = np.quantile(draws, [0.025, 0.975])
-    return float(low), float(high)
+    # Sums of shares may exceed 1 by their rounding.
+    return min(float(low), 1.0), min(float(high), 1.0)

@@ -74,7 +74,7 @@ class ShadowClassifier(Attack):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(100, 2))
     >>> y = np.repeat([0, 1], [80, 20])
-    >>> attack = ShadowClassifier(KNeighborsClassifier(1), n_targets=5, n_models=10, random_state=0)
+    >>> attack = ShadowClassifier(KNeighborsClassifier(1), n_targets=None, n_models=10, random_state=0)
     >>> attack.run(X, y).details["auc"] > 0.8
     True
     """
@@ -131,7 +131,7 @@ class ShadowClassifier(Attack):
             raise InputError(f"n_models = {self.n_models} was given; give an even number of at least 8")
         if self.score not in ("confidence", "likelihood-ratio"):
             raise InputError(f"score = {self.score!r} was given; use 'confidence' or 'likelihood-ratio'")
-        labels, label, members = check_game(X, y, label)
+        _, label, members = check_game(X, y, label)
         root = np.random.SeedSequence(self.random_state)
         choice_seed, inside_seed, outside_seed, bootstrap_seed = root.spawn(4)
         frame = as_frame(X)
@@ -157,7 +157,7 @@ class ShadowClassifier(Attack):
         if self.score == "likelihood-ratio":
             inside, outside = likelihood_ratios(inside, outside)
         scores = Scores(inside, outside)
-        result = membership_result(
+        return membership_result(
             "ShadowClassifier",
             scores,
             targets,
@@ -171,9 +171,8 @@ class ShadowClassifier(Attack):
                 "classifier": type(classifier).__name__,
                 "protector": None if protector is None else type(protector).__name__,
             },
-            advantage=_advantage(scores),
+            claims=_claims(scores),
         )
-        return result
 
     def _classifier(self, frame: pd.DataFrame) -> Any:
         if self.classifier is not None:
@@ -274,11 +273,13 @@ def _log_density(values: Matrix, mean: Matrix, variance: Matrix) -> Matrix:
     return -0.5 * ((values - mean) ** 2 / variance + np.log(variance))
 
 
-def _advantage(scores: Scores) -> Matrix:
-    """Return the advantage of claiming above a threshold that the other half of the classifiers gives."""
-    halves = []
+def _claims(scores: Scores) -> tuple[Matrix, Matrix]:
+    """Return the shares of claims above a threshold that the other half of the classifiers gives."""
+    right, wrong = [], []
     for parity in (0, 1):
         learn, test = slice(parity, None, 2), slice(1 - parity, None, 2)
         middle = (scores.inside[:, learn].mean(axis=1) + scores.outside[:, learn].mean(axis=1))[:, None] / 2
-        halves.append(Scores(scores.inside[:, test], scores.outside[:, test], middle).advantage)
-    return np.mean(halves, axis=0)
+        halves = Scores(scores.inside[:, test], scores.outside[:, test], middle).claims
+        right.append(halves[0])
+        wrong.append(halves[1])
+    return np.mean(right, axis=0), np.mean(wrong, axis=0)

@@ -118,7 +118,7 @@ class _Layout:
 
 
 def _lay_out(starts: Matrix, spans: Matrix, n_rows: int) -> _Layout:
-    d, n_segments = starts.shape
+    d = len(starts)
     steps = (np.arange(_STRATA) + 0.5) / _STRATA
     pilot = np.sort((starts[:, :, None] + spans[:, :, None] * steps).reshape(d, -1), axis=1)
     slack = _DEVIATIONS * np.sqrt(QUARTILES * (1 - QUARTILES) / n_rows) + 1.0 / n_rows
@@ -192,7 +192,7 @@ class SmoteReleases:
         local : array of shape (n_releases, n_targets, n_local)
             What lies around each target.
         """
-        state = seed.generate_state(4, np.uint64)
+        state = seed.generate_state(4, np.uint64).astype(np.uint64)
         if targets is None:
             targets = np.empty(0, dtype=np.int64)
         anchors, radii = self._anchors(surroundings, targets)
