@@ -21,6 +21,8 @@ QUARTILES = np.array([0.25, 0.5, 0.75])
 N_BINS = 45
 # Circles around a target, as shares of the distance to its k-th neighbour.
 RADII = np.array([0.1, 0.25, 0.5, 1.0])
+# Relative error of a covariance that is computed from sums.
+_ROUNDING = 1e-11
 # Beyond this many pairs of columns a covariance matrix holds more than a forest of 400 examples can use.
 _MOST_PAIRS = 20_000
 
@@ -99,6 +101,7 @@ class Statistics:
         self.kind = kind
         d = reference.shape[1]
         self.center = reference.mean(axis=0)
+        self.variance = reference.var(axis=0)
         self.low = reference.min(axis=0)
         width = reference.max(axis=0) - self.low
         self.bins_per_unit = np.where(width > 0, N_BINS / np.where(width > 0, width, 1.0), 0.0)
@@ -168,6 +171,10 @@ class Statistics:
         if orders is not None and means is not None and products is not None:
             rows, columns = self.pairs
             covariances = (products - n_rows * means[:, rows] * means[:, columns]) / max(n_rows - 1, 1)
+            # A column that is constant in a release has a variance of rounding errors, which must not be read.
+            scale = self.variance + means**2
+            error = _ROUNDING * np.sqrt(scale[:, rows] * scale[:, columns])
+            covariances = np.where(np.abs(covariances) > error, covariances, 0.0)
             averages = means + self.center
             if self.kind == "paper":
                 parts = [
