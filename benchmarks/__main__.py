@@ -9,11 +9,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import import_time, read_csv
+from benchmarks import groundhog, import_time, read_csv, shadow
 from benchmarks.runner import CHECKOUT, measure, show, summarize, write
 
 # Each module says in SUMMARY what it compares and makes its sides, ours first, in sides(quick, folder).
-BENCHMARKS = {"import": import_time, "read-csv": read_csv}
+# A module may also have figures(quick): rows that are stored and shown beside the times.
+BENCHMARKS = {"groundhog": groundhog, "import": import_time, "read-csv": read_csv, "shadow": shadow}
 
 
 def default_file(name: str, quick: bool) -> Path:
@@ -43,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sides = BENCHMARKS[options.name].sides(options.quick, Path(folder))
         costs = measure(sides, options.rounds or (2 if options.quick else 7))
         summary = summarize(options.name, sides, costs, options.quick)
+    if hasattr(BENCHMARKS[options.name], "figures"):
+        summary["figures"] = BENCHMARKS[options.name].figures(options.quick)
     show(summary, console)
     file = options.json or default_file(options.name, options.quick)
     write(summary, file)

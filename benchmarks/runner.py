@@ -171,6 +171,13 @@ def show(summary: dict[str, Any], console: Console) -> None:
             f"{row['times_ours']:.2f}",
         )
     console.print(table)
+    if summary.get("figures"):
+        figures = Table()
+        for heading in summary["figures"][0]:
+            figures.add_column(heading, overflow="fold")
+        for row in summary["figures"]:
+            figures.add_row(*(f"{v:.3f}" if isinstance(v, float) else str(v) for v in row.values()))
+        console.print(figures)
 
 
 def write(summary: dict[str, Any], file: Path) -> None:
