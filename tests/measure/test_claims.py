@@ -109,14 +109,15 @@ def test_every_proven_protector_survives(name: str, crowd: bool) -> None:
     epsilon = protector.epsilon
     assert protector.fit(*table).guarantee_.status == "proven"
     protector.set_params(random_state=0)
-    audit = audit_epsilon(protector, table, neighbour, trials=400, confidence=CONFIDENCE, random_state=0)
+    audit = audit_epsilon(protector, table, neighbour, trials=120, confidence=CONFIDENCE, random_state=0)
     assert audit.lower_bound <= epsilon
 
 
-def test_class_histograms_survive_a_look_inside() -> None:
+@pytest.mark.parametrize("trials", [200, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_class_histograms_survive_a_look_inside(trials: int) -> None:
     table, neighbour = worst_case_neighbours(schema(), n_rows=200, crowd=True)
     audit = audit_epsilon(
-        white_box(histogram), table, neighbour, trials=2000, confidence=CONFIDENCE, random_state=0
+        white_box(histogram), table, neighbour, trials=trials, confidence=CONFIDENCE, random_state=0
     )
     assert audit.lower_bound <= 1.0
 
@@ -129,7 +130,7 @@ def test_bounds_from_the_data_are_caught() -> None:
 
     leaky = HistogramSynthesizer(epsilon=1.0)
     assert leaky.fit(*table(3.0)).guarantee_.status == "nominal"
-    audit = audit_epsilon(leaky, table(3.0), table(1000.0), trials=600, confidence=CONFIDENCE, random_state=0)
+    audit = audit_epsilon(leaky, table(3.0), table(1000.0), trials=160, confidence=CONFIDENCE, random_state=0)
     assert audit.lower_bound > 1.0
 
 
@@ -142,19 +143,23 @@ def test_class_counts_that_are_not_paid_for_are_caught() -> None:
     table, neighbour = worst_case_neighbours(schema(), n_rows=30)
     with mock.patch.object(histograms, "noisy_counts", unpaid):
         audit = audit_epsilon(
-            histogram(0), table, neighbour, trials=600, confidence=CONFIDENCE, random_state=0
+            histogram(0), table, neighbour, trials=160, confidence=CONFIDENCE, random_state=0
         )
     assert audit.lower_bound > 1.0
 
 
-def test_noise_far_too_small_is_caught_in_a_synthesizer() -> None:
+@pytest.mark.parametrize(("factor", "trials"), [(16, 400), pytest.param(8, 4000, marks=pytest.mark.slow)])
+def test_noise_far_too_small_is_caught_in_a_synthesizer(factor: int, trials: int) -> None:
+    # The noise of a composite is spread over many counts, so that only gross mistakes show in so few runs.
     def weak(counts, *, sensitivity, epsilon, random_state):
-        return noisy_counts(counts, sensitivity=sensitivity, epsilon=8 * epsilon, random_state=random_state)
+        return noisy_counts(
+            counts, sensitivity=sensitivity, epsilon=factor * epsilon, random_state=random_state
+        )
 
     table, neighbour = worst_case_neighbours(schema(), n_rows=200, crowd=True)
     with mock.patch.object(histograms, "noisy_counts", weak):
         audit = audit_epsilon(
-            white_box(histogram), table, neighbour, trials=3000, confidence=CONFIDENCE, random_state=0
+            white_box(histogram), table, neighbour, trials=trials, confidence=CONFIDENCE, random_state=0
         )
     assert audit.lower_bound > 1.0
 
@@ -164,7 +169,7 @@ def test_smote_has_no_privacy() -> None:
     X, y = rng.normal(size=(60, 2)), np.repeat([0, 1], [48, 12])
     far = X.copy()
     far[-1] = 50.0
-    audit = audit_epsilon(SMOTE(), (X, y), (far, y), trials=200, random_state=0)
+    audit = audit_epsilon(SMOTE(), (X, y), (far, y), trials=100, random_state=0)
     assert audit.lower_bound > 2.0
 
 
@@ -178,11 +183,13 @@ def test_a_classifier_without_noise_is_caught(model) -> None:
 
 
 def test_a_forest_sees_what_a_line_does_not() -> None:
-    # Two bits, each fair by itself; together they tell the tables apart.
-    def run(table, rng, size):
-        first = rng.integers(0, 2, size)
-        agree = rng.random(size) < (0.9 if table else 0.1)
-        return np.column_stack([first, np.where(agree, first, 1 - first)])
+    # Half of the points are alike. The other half sit in the middle, or in four places around it: no straight line
+    # cuts the middle out, and those that cut two of the four off find them at most 2.5 times as often.
+    def run(in_the_middle, rng, size):
+        points = rng.normal(size=(size, 2))
+        chosen = rng.random(size) < 0.5
+        places = 0.0 if in_the_middle else rng.choice([-0.5, 0.5], size=(size, 2))
+        return np.where(chosen[:, None], places + rng.normal(scale=0.02, size=(size, 2)), points)
 
     linear, forest = (
         audit_epsilon(
@@ -190,8 +197,8 @@ def test_a_forest_sees_what_a_line_does_not() -> None:
         ).lower_bound
         for kind in ("linear", "forest")
     )
-    assert linear < 0.5
-    assert 1.0 < forest <= np.log(9)
+    assert linear < np.log(2.5)
+    assert forest > 2.0
 
 
 def test_jobs_and_repeatability() -> None:
@@ -210,9 +217,9 @@ def test_jobs_and_repeatability() -> None:
 def test_worst_case_neighbours_differ_in_one_record_from_corner_to_corner() -> None:
     (X, y), (X_other, y_other) = worst_case_neighbours(schema(), n_rows=6)
     assert X["x"].tolist() == [0, 0, 0, 0, 0, 1]
-    assert y.tolist() == ["no"] * 5 + ["yes"]
+    assert y.tolist() == ["yes", "no", "no", "no", "no", "yes"]
     assert X_other["c"].tolist() == ["a"] * 6
-    assert y_other.tolist() == ["no"] * 6
+    assert y_other.tolist() == ["yes", "no", "no", "no", "no", "no"]
     assert len(differing_records((X, y), (X_other, y_other))) == 2
     (X, _), (X_other, _) = worst_case_neighbours(schema(), n_rows=6, relation="add-remove", crowd=True)
     assert (len(X), len(X_other)) == (6, 5)

@@ -148,8 +148,9 @@ def worst_case_neighbours(
 ) -> tuple[Pair, Pair]:
     """Return two neighbouring tables that are as far apart as a schema allows.
 
-    All records but one sit in one corner of the domain, in one class; the last is in the opposite corner, in
-    another class. In the neighbouring table it is removed, or replaced by one like the others.
+    All records but one sit in one corner of the domain, most of them in one class; the last is in the opposite corner,
+    in another class. In the neighbouring table it is removed, or replaced by one like the others. A fifth of the
+    others have the last one's class, so that both tables have both classes.
 
     Parameters
     ----------
@@ -191,10 +192,13 @@ def worst_case_neighbours(
     opposite = n_rows // 2 if crowd else 1
     far = np.arange(n_rows) >= n_rows - opposite
 
-    def pair(is_far: NDArray[np.bool_]) -> Pair:
+    rare = far | (np.arange(n_rows) < max(1, n_rows // 5))
+
+    def pair(is_far: NDArray[np.bool_], is_rare: NDArray[np.bool_]) -> Pair:
         frame = pd.DataFrame([corners[int(flag)] for flag in is_far])
         X = schema.features.conform(frame)
-        return X, pd.Series([classes[-1 if flag else 0] for flag in is_far], name=schema.label)
+        return X, pd.Series([classes[-1 if flag else 0] for flag in is_rare], name=schema.label)
 
-    other = far[:-1] if relation == "add-remove" else np.append(far[:-1], False)
-    return pair(far), pair(other)
+    if relation == "add-remove":
+        return pair(far, rare), pair(far[:-1], rare[:-1])
+    return pair(far, rare), pair(np.append(far[:-1], False), np.append(rare[:-1], False))
