@@ -419,3 +419,19 @@ def test_the_published_figures(data_folder) -> None:
             ImbalancedSMOTE(), table.drop(columns="target"), table["target"]
         )
         assert result.details["auc_fifty_most_exposed"] == pytest.approx(published, abs=0.05)
+
+
+def test_without_time_one_target_is_attacked() -> None:
+    for protector in (SMOTE(), RandomOverSampler()):
+        result = quick(n_targets=6, n_train=8, n_test=8, time_limit=0.0).run(protector, *imbalanced())
+        assert len(result.auc) == len(result.targets) == len(result.evidence) == 1
+        assert result.details["n_targets_without_time"] == 5
+
+
+def test_figures_far_from_zero_are_told_apart() -> None:
+    # In single precision all of these means would be equal.
+    X, y = imbalanced()
+    X = X + 1e9
+    X[-1] += 8.0
+    result = quick(targets=[219], features="naive", n_train=100).run(SMOTE(), X, y)
+    assert result.auc[0] > 0.9

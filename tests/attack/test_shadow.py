@@ -149,3 +149,24 @@ def test_bad_settings(changes: dict[str, object], message: str) -> None:
 def test_a_protector_that_is_none() -> None:
     with pytest.raises(InputError, match="neither fit_resample"):
         ShadowClassifier(DecisionTreeClassifier(), n_models=8, n_targets=1).run(*imbalanced(), object())
+
+
+def test_without_time_one_target_is_attacked() -> None:
+    attack = ShadowClassifier(
+        DecisionTreeClassifier(), n_targets=6, n_models=8, time_limit=0.0, random_state=0
+    )
+    result = attack.run(*imbalanced())
+    assert len(result.auc) == 1
+    assert result.details["n_targets_without_time"] == 5
+    assert result.details["n_models"] == 8
+
+
+def test_a_users_classifier_takes_the_table_as_it_is() -> None:
+    class Reader(Coin):
+        def fit(self, X: pd.DataFrame, y: np.ndarray) -> Reader:
+            assert X["note"].str.len().min() > 100
+            return super().fit(X, y)
+
+    X = pd.DataFrame({"note": [f"{i} long free text that names a person " * 4 for i in range(40)]})
+    result = ShadowClassifier(Reader(), n_targets=2, n_models=8).run(X, np.repeat([0, 1], [30, 10]))
+    assert len(result.auc) == 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from typing import Any
 
 import numpy as np
@@ -59,6 +61,8 @@ class GroundHog(Attack):
         Which records: random ones, random ones outside the 95 % range of a column, or given positions.
     classifier : scikit-learn classifier, optional
         The judge; a random forest of 100 trees when not given.
+    time_limit : float, optional
+        Seconds after which no further target is started; the result is about those that were.
     random_state : int, optional
         Makes the attack repeatable.
     n_jobs : int, optional
@@ -100,6 +104,7 @@ class GroundHog(Attack):
         per_record: bool = False,
         targets: Targets = "random",
         classifier: Any = None,
+        time_limit: float | None = None,
         random_state: int | None = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -110,6 +115,7 @@ class GroundHog(Attack):
         self.per_record = per_record
         self.targets = targets
         self.classifier = classifier
+        self.time_limit = time_limit
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -145,6 +151,7 @@ class GroundHog(Attack):
         for name, value in (("n_train", self.n_train), ("n_test", self.n_test)):
             if value < 4 or value % 2:
                 raise InputError(f"{name} = {value} was given; give an even number of at least 4")
+        deadline = math.inf if self.time_limit is None else time.monotonic() + self.time_limit
         labels, label, members = check_game(X, y, label)
         root = np.random.SeedSequence(self.random_state)
         choice_seed, inside_seed, outside_seed, judge_seed, bootstrap_seed = root.spawn(5)
@@ -172,25 +179,28 @@ class GroundHog(Attack):
         judge = self._judge()
         judge_seeds = judge_seed.spawn(len(targets))
 
-        def attack(at: int, outside: tuple[Matrix, Matrix]) -> tuple[Matrix, Matrix]:
-            features = [
-                np.hstack([inside, inside_local[:, at]]),
-                np.hstack([outside[0], outside[1][:, 0]]),
-            ]
+        outside_seeds = outside_seed.spawn(len(targets))
+        # At random, so that those whom the time allows are a random choice; the first is always attacked.
+        order = np.random.default_rng(choice_seed.spawn(1)[0]).permutation(len(targets))
+
+        def attack(at: int) -> tuple[Matrix, Matrix] | None:
+            if time.monotonic() > deadline and at != order[0]:
+                return None
+            outside, outside_local = source.outside(at, n_each, outside_seeds[at])
+            features = [np.hstack([inside, inside_local[:, at]]), np.hstack([outside, outside_local[:, 0]])]
             return _judge_target(judge, features, self.n_train // 2, judge_seeds[at])
 
-        outside_seeds = outside_seed.spawn(len(targets))
         if isinstance(source, _Smote):
             # Threads: the compiled loops and the trees let go of Python's lock.
-            results = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(lambda at: attack(at, source.outside(at, n_each, outside_seeds[at])))(at)
-                for at in range(len(targets))
-            )
+            found = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(attack)(int(at)) for at in order)
         else:
-            results = []
-            for at in range(len(targets)):
-                results.append(attack(at, source.outside(at, n_each, outside_seeds[at])))
-        scores = Scores(np.array([r[0] for r in results]), np.array([r[1] for r in results]))
+            # Here the releases of each target go through joblib.
+            found = [attack(int(at)) for at in order]
+        results = {int(at): scores for at, scores in zip(order, found, strict=True) if scores is not None}
+        done = np.sort(np.array(list(results)))
+        n_given_up = len(targets) - len(done)
+        targets = targets[done]
+        scores = Scores(np.array([results[at][0] for at in done]), np.array([results[at][1] for at in done]))
         return membership_result(
             "GroundHog",
             scores,
@@ -203,6 +213,7 @@ class GroundHog(Attack):
                 "features": self.features,
                 "per_record": self.per_record,
                 "n_releases": n_each * (1 + len(targets)),
+                "n_targets_without_time": n_given_up,
                 "compiled": isinstance(source, _Smote),
             },
         )
@@ -219,8 +230,11 @@ def _judge_target(
     judge: Any, features: list[Matrix], n_train: int, seed: np.random.SeedSequence
 ) -> tuple[Matrix, Matrix]:
     """Return the scores of the test releases with and without the record."""
-    X = np.vstack([part[:n_train] for part in features]).astype(np.float32)
-    test = [part[n_train:].astype(np.float32) for part in features]
+    X = np.vstack([part[:n_train] for part in features])
+    # Forests compute in single precision, in which large figures (dates, sums of money) would all look alike.
+    center, deviation = X.mean(axis=0), X.std(axis=0)
+    scale = np.where(deviation > 0, deviation, 1.0)
+    X, *test = ((part - center) / scale for part in (X, features[0][n_train:], features[1][n_train:]))
     fitted = seeded_copy(judge, int(seed.generate_state(1)[0] >> 1)).fit(X, np.repeat([1, 0], n_train))
     if hasattr(fitted, "predict_proba"):
         place = list(fitted.classes_).index(1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 import warnings
 from typing import Any, Literal
 
@@ -52,6 +54,8 @@ class ShadowClassifier(Attack):
         Gaussians fitted to the other classifiers with and without the record (LiRA [2]_).
     targets : {"random", "outliers"} or sequence of int, default="random"
         Which records: random ones, random ones outside the 95 % range of a column, or given positions.
+    time_limit : float, optional
+        Seconds after which no further target is started; the result is about those that were.
     random_state : int, optional
         Makes the attack repeatable.
     n_jobs : int, optional
@@ -87,6 +91,7 @@ class ShadowClassifier(Attack):
         *,
         score: Literal["confidence", "likelihood-ratio"] = "confidence",
         targets: Targets = "random",
+        time_limit: float | None = None,
         random_state: int | None = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -95,6 +100,7 @@ class ShadowClassifier(Attack):
         self.n_models = n_models
         self.score = score
         self.targets = targets
+        self.time_limit = time_limit
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -131,29 +137,34 @@ class ShadowClassifier(Attack):
             raise InputError(f"n_models = {self.n_models} was given; give an even number of at least 8")
         if self.score not in ("confidence", "likelihood-ratio"):
             raise InputError(f"score = {self.score!r} was given; use 'confidence' or 'likelihood-ratio'")
+        deadline = math.inf if self.time_limit is None else time.monotonic() + self.time_limit
         _, label, members = check_game(X, y, label)
         root = np.random.SeedSequence(self.random_state)
         choice_seed, inside_seed, outside_seed, bootstrap_seed = root.spawn(4)
         frame = as_frame(X)
-        encoder = Encoder(frame)
-        matrix = encoder.matrix(frame.iloc[members])
-        targets = choose_targets(
-            self.targets, self.n_targets, matrix, members, np.random.default_rng(choice_seed)
-        )
-        classifier = self._classifier(frame)
         # A classifier of the user's takes the table as it is, ours takes numbers.
-        trainer = _Trainer(
-            classifier, protector, X, y, label, None if self.classifier is not None else encoder
-        )
+        encoder = Encoder(frame) if self.classifier is None or self.targets == "outliers" else None
+        matrix = np.empty((len(members), 0)) if encoder is None else encoder.matrix(frame.iloc[members])
+        rng = np.random.default_rng(choice_seed)
+        targets = choose_targets(self.targets, self.n_targets, matrix, members, rng)
+        classifier = self._classifier(frame)
+        trainer = _Trainer(classifier, protector, X, y, label, encoder if self.classifier is None else None)
         n_each = self.n_models // 2
-        jobs: list[tuple[int | None, IntArray, int]] = [
-            (None, targets, int(seed >> 1)) for seed in inside_seed.generate_state(n_each)
-        ]
-        for target, seed in zip(targets, outside_seed.spawn(len(targets)), strict=True):
-            jobs += [(int(target), np.array([target]), int(s >> 1)) for s in seed.generate_state(n_each)]
-        trained = Parallel(n_jobs=self.n_jobs)(delayed(trainer)(*job) for job in jobs)
-        inside = np.array(trained[:n_each]).T
-        outside = np.array(trained[n_each:]).reshape(len(targets), n_each)
+        workers = Parallel(n_jobs=self.n_jobs)
+        seeds = [int(seed >> 1) for seed in inside_seed.generate_state(n_each)]
+        inside = np.array(workers(delayed(trainer)(None, targets, seed) for seed in seeds)).T
+        outside_seeds = outside_seed.spawn(len(targets))
+        outside = np.full((len(targets), n_each), np.nan)
+        # At random, so that those whom the time allows are a random choice; the first is always attacked.
+        for turn, at in enumerate(rng.permutation(len(targets))):
+            if turn and time.monotonic() > deadline:
+                break
+            target = int(targets[at])
+            seeds = [int(seed >> 1) for seed in outside_seeds[at].generate_state(n_each)]
+            outside[at] = np.ravel(workers(delayed(trainer)(target, targets[[at]], seed) for seed in seeds))
+        done = ~np.isnan(outside).any(axis=1)
+        n_given_up = int((~done).sum())
+        inside, outside, targets = inside[done], outside[done], targets[done]
         if self.score == "likelihood-ratio":
             inside, outside = likelihood_ratios(inside, outside)
         scores = Scores(inside, outside)
@@ -167,7 +178,8 @@ class ShadowClassifier(Attack):
             details={
                 "label": label,
                 "score": self.score,
-                "n_models": len(jobs),
+                "n_models": n_each * (1 + len(targets)),
+                "n_targets_without_time": n_given_up,
                 "classifier": type(classifier).__name__,
                 "protector": None if protector is None else type(protector).__name__,
             },
