@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from imblearn.over_sampling import SMOTE as ImbalancedSMOTE
+from scipy.sparse import csr_array
 from scipy.stats import chisquare, ks_2samp
 from sklearn.linear_model import LogisticRegression
 
@@ -49,6 +50,13 @@ def test_two_consecutive_ranks(numbers: list[int], data: st.DataObject) -> None:
         assert lower == expected[rank]
         if rank + 1 < len(values):
             assert upper == expected[rank + 1]
+
+
+def test_limits_next_to_each_other() -> None:
+    low, high = 0.0, 5e-324
+    values = np.array([high, low, high, low])
+    tally, room = np.empty(64, dtype=np.int64), np.empty(5)
+    assert select_in_window(values, 4, 1, low, high, tally, room) == (low, high)
 
 
 def test_rows_fall_evenly_on_the_segments_and_along_them() -> None:
@@ -204,6 +212,7 @@ def test_only_plain_smote_on_floats_takes_the_compiled_path() -> None:
         (SMOTE(), X.astype(np.float32)),
         (SMOTE(), pd.DataFrame(X).assign(whole=1)),
         (SMOTE(), np.where(X > 2, np.nan, X)),
+        (SMOTE(), X * 1e200),
     ]:
         assert smote_neighbors(protector, table) is None
 
@@ -362,6 +371,8 @@ def test_bad_tables() -> None:
     X, y = imbalanced()
     with pytest.raises(InputError, match="single class"):
         quick().run(SMOTE(), X, np.zeros(len(X)))
+    with pytest.raises(InputError, match="toarray"):
+        quick().run(SMOTE(), csr_array(X), y)
     with pytest.raises(InputError, match="as many labels"):
         quick().run(SMOTE(), X, y[:-1])
     with pytest.raises(InputError, match="at least 7"):

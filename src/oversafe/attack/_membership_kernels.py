@@ -88,6 +88,9 @@ def select_in_window(values, length, rank, low, high, tally, picked):
     """
     cells = len(tally)
     scale = cells / (high - low)
+    if not scale < 1e300:
+        # Limits so close together that no cell fits between them.
+        return select_pair(values, length, rank)
     for cell in range(cells):
         tally[cell] = 0
     for at in range(length):

@@ -54,6 +54,8 @@ def rarest(y: NDArray[Any]) -> Any:
 
 def check_game(X: Any, y: Any, label: Any) -> tuple[NDArray[Any], Any, IntArray]:
     """Return the labels as an array, the attacked class and the positions of its rows."""
+    if hasattr(X, "tocsr"):
+        raise InputError("a sparse matrix was given; convert it with .toarray() first")
     labels = y.to_numpy() if isinstance(y, pd.Series) else np.asarray(y)
     labels = labels.ravel() if labels.ndim == 2 and labels.shape[1] == 1 else labels
     if labels.ndim != 1:

@@ -19,6 +19,8 @@ IntArray = NDArray[np.int64]
 _DEVIATIONS = 4.0
 # Stratified points on each segment that stand for its distribution when the windows are laid out.
 _STRATA = 8
+# Beyond this the products of two values may overflow.
+_LARGEST = 1e150
 # Of the sums that wait for their matrix product.
 _MOST_FLOATS = 4_000_000
 
@@ -38,7 +40,10 @@ def smote_neighbors(protector: Any, X: Any) -> int | None:
     dtypes = X.dtypes if isinstance(X, pd.DataFrame) else [getattr(X, "dtype", None)]
     if hasattr(X, "tocsr") or any(dtype != np.float64 for dtype in dtypes):
         return None
-    if not np.isfinite(np.asarray(X)).all() or getattr(protector, "schema", None) is not None:
+    if getattr(protector, "schema", None) is not None:
+        return None
+    values = np.asarray(X)
+    if not (np.abs(values) < _LARGEST).all():
         return None
     return protector.k_neighbors
 

@@ -237,7 +237,7 @@ def as_frame(X: Any) -> pd.DataFrame:
             twice = frame.columns[frame.columns.duplicated()][0]
             raise InputError(f"the table has two columns named {twice!r}; rename one")
         return frame.reset_index(drop=True)
-    array = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+    array = np.asarray(X)
     if array.ndim != 2:
         raise InputError(f"X has {array.ndim} dimension(s); a table with rows and columns is expected")
     frame = pd.DataFrame(array, columns=[f"x{i}" for i in range(array.shape[1])])
