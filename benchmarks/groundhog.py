@@ -153,10 +153,13 @@ def figures(quick: bool) -> list[dict[str, Any]]:
     """Return our figures beside the published ones, data set by data set; none without the data sets."""
     if quick or data_folder() is None:
         return []
-    table = run_grid(
-        game, {"name": list(PUBLISHED)}, store=CHECKOUT / "benchmarks" / "results" / "groundhog.local"
-    )
-    rows = []
-    for row in table.to_dict("records"):
-        rows.append({**row, "published": PUBLISHED[row["name"]]})
-    return rows
+    store = CHECKOUT / "benchmarks" / "results" / "groundhog.local"
+    return beside(run_grid(game, {"name": list(PUBLISHED)}, store=store), lambda row: PUBLISHED[row["name"]])
+
+
+def beside(table: pd.DataFrame, published: Callable[[dict[str, Any]], float]) -> list[dict[str, Any]]:
+    """Return the rows of a grid with the published figure of each; a cell that failed ends the benchmark."""
+    if failed := table["error"].dropna().tolist():
+        raise RuntimeError(f"a cell failed: {failed[0]}")
+    rows = table.drop(columns=["status", "error", "seconds"]).to_dict("records")
+    return [{**row, "published": published(row)} for row in rows]

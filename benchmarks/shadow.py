@@ -9,7 +9,7 @@ import numpy as np
 from imblearn.over_sampling import SMOTE
 from sklearn.neural_network import MLPClassifier
 
-from benchmarks.groundhog import data_folder, load, per_target, table_like_mammography
+from benchmarks.groundhog import beside, data_folder, load, per_target, table_like_mammography
 from benchmarks.runner import CHECKOUT, Side
 from oversafe.attack import ShadowClassifier
 from oversafe.experiment import run_grid
@@ -61,8 +61,7 @@ def figures(quick: bool) -> list[dict[str, Any]]:
     if quick or data_folder() is None:
         return []
     grid = {"name": list(PUBLISHED), "augmented": [False, True]}
-    table = run_grid(game, grid, store=CHECKOUT / "benchmarks" / "results" / "shadow.local")
-    return [
-        {**row, "published": PUBLISHED[row["name"]][int(row["augmented"])]}
-        for row in table.to_dict("records")
-    ]
+    store = CHECKOUT / "benchmarks" / "results" / "shadow.local"
+    return beside(
+        run_grid(game, grid, store=store), lambda row: PUBLISHED[row["name"]][int(row["augmented"])]
+    )
