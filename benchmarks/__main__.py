@@ -12,12 +12,14 @@ from rich.console import Console
 
 from benchmarks import (
     distin,
+    groundhog,
     import_time,
     linkability,
     read_csv,
     recon,
     recon_cases,
     recon_large,
+    shadow,
     singling_out,
 )
 from benchmarks.runner import CHECKOUT, measure, show, summarize, write
@@ -26,15 +28,17 @@ from oversafe.errors import InputError
 
 # Each module says in SUMMARY what it compares and makes its sides, ours first, in sides(quick, folder); or, if it has
 # many cases, does all of it in run(quick, folder, rounds). A module with PEER needs an environment of its own for it,
-# which benchmarks.peers makes.
+# which benchmarks.peers makes. A module may also have figures(quick): rows that are stored and shown beside the times.
 BENCHMARKS: dict[str, ModuleType] = {
     "distin": distin,
+    "groundhog": groundhog,
     "import": import_time,
     "linkability": linkability,
     "read-csv": read_csv,
     "recon": recon,
     "recon-cases": recon_cases,
     "recon-large": recon_large,
+    "shadow": shadow,
     "singling-out": singling_out,
 }
 
@@ -75,6 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sides = module.sides(options.quick, Path(folder))
             costs = measure(sides, options.rounds or (2 if options.quick else 7))
             summary = summarize(options.name, sides, costs, options.quick)
+            if hasattr(module, "figures"):
+                summary["figures"] = module.figures(options.quick)
     show(summary, console)
     show_tables(summary, console)
     file = options.json or default_file(options.name, options.quick)

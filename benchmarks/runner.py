@@ -175,6 +175,19 @@ def show(summary: dict[str, Any], console: Console) -> None:
             f"{row['times_ours']:.2f}",
         )
     console.print(table)
+    if summary.get("figures"):
+        figures = Table()
+        for heading in summary["figures"][0]:
+            figures.add_column(heading, overflow="fold")
+        for row in summary["figures"]:
+            figures.add_row(*(_shown(value) for value in row.values()))
+        console.print(figures)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return " - ".join(_shown(entry) for entry in value)
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def write(summary: dict[str, Any], file: Path) -> None:

@@ -56,6 +56,17 @@ def test_the_summary_has_the_median_the_spread_and_the_ratio() -> None:
     assert "3.00" in console.export_text()
 
 
+def test_figures_are_shown_beside_the_times() -> None:
+    side = Side("ours", lambda: Cost(1.0))
+    summary = summarize("example", [side], [[Cost(1.0)]], quick=True)
+    summary["figures"] = [{"name": "ecoli", "auc": 0.93712, "interval": [0.92841, 0.9441]}]
+    console = Console(record=True, width=100, file=StringIO())
+    show(summary, console)
+    text = console.export_text()
+    assert "0.937" in text
+    assert "0.928 - 0.944" in text
+
+
 def test_work_is_timed_in_this_process() -> None:
     calls: list[int] = []
     cost = in_this_process(lambda: calls.append(1))()

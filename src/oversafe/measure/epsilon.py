@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,36 +37,57 @@ class EpsilonAudit:
     trials: int
 
 
+Distinguisher = Literal["linear", "forest"]
+
+
 def audit_epsilon(
-    run: Callable[[Any, np.random.Generator], Any],
+    run: Any,
     table: Any,
     neighbour: Any,
     *,
     trials: int = 10_000,
     delta: float = 0.0,
     confidence: float = 0.95,
+    distinguisher: Distinguisher = "linear",
+    vectorized: bool = False,
+    n_jobs: int | None = None,
     random_state: int | None = None,
 ) -> EpsilonAudit:
     """Return a lower bound on the epsilon of a mechanism from its runs on two neighbouring tables.
 
-    The runs are split in halves: on the first an event is chosen, on the second it is measured with
-    Clopper-Pearson ends, so the bound holds at the stated confidence however the event was chosen.
+    The runs are split: on the first part an event is chosen, on the second it is measured with Clopper-Pearson
+    ends, so the bound holds at the stated confidence however the event was chosen. A bound above the claimed
+    epsilon refutes the claim; one below proves nothing.
 
     Parameters
     ----------
-    run : callable (table, rng) -> float or array of float
-        The mechanism. When it returns an array, a linear discriminant of it, learned on the first half, is
-        the statistic.
+    run : callable (table, rng) -> float or array of float, or a protector, or a classifier
+        The mechanism. Of a protector (``fit_resample``, or ``fit`` and ``sample``) the released table is looked
+        at: its class counts, the statistics of its columns, and the surroundings of the record in which the
+        tables differ. Of a classifier (``fit`` and ``predict``), its coefficients and its confidence in that
+        record. Both are copied for every run, with another ``random_state`` where they take one.
     table, neighbour
-        Two neighbouring tables, the worse the better.
+        Two neighbouring tables, the worse the better; see :func:`worst_case_neighbours`. For a protector or a
+        classifier each is a pair (X, y).
     trials : int, default=10_000
         How often the mechanism is run on each of them.
     delta : float, default=0.0
         The claimed delta.
     confidence : float, default=0.95
         Of the bound.
+    distinguisher : {"linear", "forest"}, default="linear"
+        What reduces an array to one number: a linear discriminant, or a random forest, which needs more trials
+        and sees more.
+    vectorized : bool, default=False
+        Whether ``run`` takes (table, rng, size) and returns ``size`` results at once, one per row.
+    n_jobs : int, optional
+        As in joblib.
     random_state : int, optional
         Makes the audit repeatable.
+
+    See Also
+    --------
+    audit_epsilon_one_run : For models that are too costly to train thousands of times.
 
     Examples
     --------
@@ -81,17 +102,31 @@ def audit_epsilon(
         raise InputError(
             f"trials = {trials} was given; at least 20 are needed to choose and measure an event"
         )
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence = {confidence} was given; it lies between 0 and 1, such as 0.95")
+    check_confidence(confidence)
     check_delta(delta)
+    if distinguisher not in get_args(Distinguisher):
+        raise InputError(f"distinguisher = {distinguisher!r} was given; use 'linear' or 'forest'")
+    if not callable(run):
+        from oversafe.measure.outputs import as_mechanism
+
+        run = as_mechanism(run, table, neighbour)
     rng = np.random.default_rng(random_state)
-    first = np.array([np.ravel(run(table, rng)) for _ in range(trials)], dtype=float)
-    second = np.array([np.ravel(run(neighbour, rng)) for _ in range(trials)], dtype=float)
+    first = _results(run, table, trials, vectorized, n_jobs, rng)
+    second = _results(run, neighbour, trials, vectorized, n_jobs, rng)
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
         raise InputError("the mechanism returned values that are not finite; return finite numbers")
     half = trials // 2
-    weights = _discriminant(first[:half], second[:half])
-    a, b = first @ weights, second @ weights
+    if distinguisher == "linear" or first.shape[1] == 1:
+        weights = _discriminant(first[:half], second[:half])
+        a, b = first @ weights, second @ weights
+    else:
+        # What a forest says of the rows that it learned from is no guide to a threshold: it gets a part of
+        # its own.
+        learned = trials // 3
+        judge = _forest(first[:learned], second[:learned], rng)
+        a, b = judge(first[learned:]), judge(second[learned:])
+        trials -= learned
+        half = trials // 2
     # The claim is symmetric, so the event may be the likelier one under either table, at either end.
     best: tuple[float, int, float, float] | None = None
     for sign in (1.0, -1.0):
@@ -106,6 +141,55 @@ def audit_epsilon(
     measured = trials - half
     lower = float(_bound(np.array(hits[0]), np.array(hits[1]), measured, delta, confidence))
     return EpsilonAudit(max(0.0, lower), confidence, delta, hits, measured)
+
+
+def check_confidence(confidence: float) -> None:
+    """Raise unless a confidence lies between 0 and 1."""
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence = {confidence} was given; it lies between 0 and 1, such as 0.95")
+
+
+def _results(
+    run: Callable[..., Any],
+    table: Any,
+    trials: int,
+    vectorized: bool,
+    n_jobs: int | None,
+    rng: np.random.Generator,
+) -> NDArray[np.float64]:
+    """Return the mechanism's results on a table, one per row."""
+    if vectorized:
+        results = np.asarray(run(table, rng, trials), dtype=float)
+        if results.ndim == 0 or len(results) != trials:
+            raise InputError(
+                f"the mechanism returned results of shape {results.shape}; {trials} rows were asked for"
+            )
+        return results.reshape(trials, -1)
+    if n_jobs in (None, 1):
+        return np.array([np.ravel(run(table, rng)) for _ in range(trials)], dtype=float)
+    from joblib import Parallel, delayed
+
+    return np.array(
+        Parallel(n_jobs=n_jobs)(delayed(_one)(run, table, child) for child in rng.spawn(trials)), dtype=float
+    )
+
+
+def _one(run: Callable[..., Any], table: Any, rng: np.random.Generator) -> NDArray[np.float64]:
+    return np.ravel(run(table, rng))
+
+
+def _forest(
+    first: NDArray[np.float64], second: NDArray[np.float64], rng: np.random.Generator
+) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    from sklearn.ensemble import RandomForestClassifier
+
+    forest = RandomForestClassifier(200, min_samples_leaf=5, random_state=int(rng.integers(2**31)))
+    forest.fit(np.vstack([first, second]), np.repeat([1, 0], [len(first), len(second)]))
+
+    def judge(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        return forest.predict_proba(rows)[:, 1]
+
+    return judge
 
 
 def _discriminant(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
