@@ -23,6 +23,8 @@ Result = TypeVar("Result")
 _CELL = 256
 _CANDIDATES = 12
 _FEWEST = 3072
+# Up to this many cells each point is held against every centre.
+_FEW_CELLS = 256
 
 
 class Cells:
@@ -39,18 +41,38 @@ class Cells:
         self._origin = values.mean(axis=0)
         single = (values - self._origin).astype(np.float32)
         n_cells = max(1, n // _CELL)
-        centres = single[np.random.default_rng(0).choice(n, n_cells, replace=False)]
-        cell = _closest(single, centres)
+        rng = np.random.default_rng(0)
+        centres = single[rng.choice(n, n_cells, replace=False)]
+        # Regions keep the search for the closest of many centres from growing with their number.
+        self._regions = centres[: max(1, int(n_cells**0.5))] if n_cells > _FEW_CELLS else centres[:1]
+        cell = self._cell_of(single, centres)
         # One step of k-means makes the cells rounder and more even.
         size = np.bincount(cell, minlength=n_cells)
         used = size > 0
         centres = np.stack([np.bincount(cell, single[:, k], n_cells) for k in range(d)], axis=1)[used]
         self._centres = (centres / size[used, None]).astype(np.float32)
-        self._cell = _closest(single, self._centres)
+        self._cell = self._cell_of(single, self._centres)
         self._order = np.argsort(self._cell, kind="stable")
         self._limits = np.searchsorted(self._cell[self._order], np.arange(len(self._centres) + 1))
         self._sorted = single[self._order]
         self._squared = np.einsum("ij,ij->i", self._sorted, self._sorted)
+
+    def _cell_of(self, values: NDArray[np.float32], centres: NDArray[np.float32]) -> IntArray:
+        """Return a centre close to each point: the closest one in its region."""
+        if len(self._regions) == 1:
+            return _closest(values, centres)
+        region, region_of_centre = _closest(values, self._regions), _closest(centres, self._regions)
+        result = np.empty(len(values), dtype=np.int64)
+        order = np.argsort(region, kind="stable")
+        limits = np.searchsorted(region[order], np.arange(len(self._regions) + 1))
+        for number in range(len(self._regions)):
+            rows = order[limits[number] : limits[number + 1]]
+            those = np.flatnonzero(region_of_centre == number)
+            if len(those):
+                result[rows] = those[_closest(values[rows], centres[those])]
+            else:
+                result[rows] = _closest(values[rows], centres)
+        return result
 
     def search(
         self,
@@ -73,7 +95,7 @@ class Cells:
             Number of threads, as in joblib.
         """
         single = (queries - self._origin).astype(np.float32)
-        cell = _closest(single, self._centres)
+        cell = self._cell_of(single, self._centres)
         order = np.argsort(cell, kind="stable")
         limits = np.searchsorted(cell[order], np.arange(len(self._centres) + 1))
 
@@ -110,7 +132,7 @@ def _closest(values: NDArray[np.float32], centres: NDArray[np.float32]) -> IntAr
     """Return the centre closest to each point."""
     squared = np.einsum("ij,ij->i", centres, centres)
     result = np.empty(len(values), dtype=np.int64)
-    step = max(1, 2**24 // len(centres))
+    step = max(1, 2**22 // len(centres))
     for start in range(0, len(values), step):
         part = slice(start, start + step)
         result[part] = np.argmin(squared - 2 * (values[part] @ centres.T), axis=1)

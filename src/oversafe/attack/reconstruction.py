@@ -13,8 +13,7 @@ from scipy.spatial import KDTree
 
 from oversafe.attack.base import Attack, AttackResult, wilson_interval
 from oversafe.attack.kind import recognise
-from oversafe.attack.lines import neighbors_to_search
-from oversafe.attack.neighbours import Cells
+from oversafe.attack.lines import neighbors_to_search, random_axis
 from oversafe.attack.noise import lines_at_their_error
 from oversafe.attack.points import BoolArray, FloatArray, IntArray, Points, read_points
 from oversafe.attack.recovery import Records, find_records
@@ -282,16 +281,21 @@ def _released_row(places: FloatArray, radius: FloatArray, points: Points) -> Int
         return np.empty(0, dtype=np.int64)
     if not points.exact:
         return np.full(len(places), -1, dtype=np.int64)
-    nearest = np.empty(len(places), dtype=np.int64)
-
-    def store(rows: IntArray, found: IntArray) -> None:
-        distance = np.linalg.norm(points.values[found] - places[rows][:, None], axis=2)
-        nearest[rows] = found[np.arange(len(rows)), distance.argmin(axis=1)]
-
-    Cells(points.values).search(places, 8, store)
-    distance = np.linalg.norm(points.values[nearest] - places, axis=1)
+    # Equal rows have equal places on any axis.
+    axis = random_axis(places.shape[1])
+    along, wanted = points.values @ axis, places @ axis
+    order = np.argsort(along)
+    reach = 4 * radius + points.noise
+    start = np.searchsorted(along[order], wanted - reach)
+    stop = np.searchsorted(along[order], wanted + reach, side="right")
+    result = np.full(len(places), -1, dtype=np.int64)
     first_row = np.unique(points.row, return_index=True)[1]
-    return np.where(distance <= 4 * radius + points.noise, first_row[nearest], -1)
+    for number in np.flatnonzero(stop > start):
+        close = order[start[number] : stop[number]]
+        distance = np.linalg.norm(points.values[close] - places[number], axis=1)
+        if distance.min() <= reach[number]:
+            result[number] = first_row[close[distance.argmin()]]
+    return result
 
 
 def _in_units(records: Records, released: IntArray, points: Points) -> tuple[pd.DataFrame, pd.DataFrame]:
