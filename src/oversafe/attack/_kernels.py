@@ -49,6 +49,54 @@ def row_hashes(values):
 
 
 @compiled
+def smallest_columns(values, m):
+    """Return the columns of about the m smallest values of each row.
+
+    A threshold is found by halving intervals until m values, or a few more, are below it; of those the first m
+    are taken. It is several times as fast as sorting out the very smallest.
+    """
+    n, width = values.shape
+    result = np.empty((n, m), dtype=np.int64)
+    most = m + m // 16
+    for row in range(n):
+        low = values[row, 0]
+        high = values[row, 0]
+        for column in range(width):
+            low = min(low, values[row, column])
+            high = max(high, values[row, column])
+        threshold = high
+        count = width
+        for _ in range(40):
+            if m <= count <= most:
+                break
+            middle = low + (high - low) / np.float32(2.0)
+            if middle <= low or middle >= high:
+                break
+            below = 0
+            for column in range(width):
+                below += values[row, column] <= middle
+            if below >= m:
+                high = middle
+                threshold = middle
+                count = below
+            else:
+                low = middle
+        # Values equal to the threshold may be too many; those below it come first.
+        taken = 0
+        for column in range(width):
+            if values[row, column] < threshold and taken < m:
+                result[row, taken] = column
+                taken += 1
+        for column in range(width):
+            if taken == m:
+                break
+            if values[row, column] == threshold:
+                result[row, taken] = column
+                taken += 1
+    return result
+
+
+@compiled
 def is_simple_fraction(value, error, chance):
     """Return whether a number in [0, 1] is a fraction with a small denominator, within its error.
 

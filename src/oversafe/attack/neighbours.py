@@ -8,12 +8,15 @@ product. Time grows with the number of points times a fixed number of candidates
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
+
+from oversafe.attack._kernels import smallest_columns
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -108,7 +111,7 @@ class Cells:
                     yield number, order[start : min(start + 4 * _CELL, limits[number + 1])]
 
         # The parts are the threads; matrix products that start their own would wait for one another.
-        with threadpool_limits(limits=1, user_api="blas"):
+        with _thread_pools().limit(limits=1, user_api="blas"):
             return Parallel(n_jobs=n_jobs, prefer="threads")(delayed(part)(*those) for those in parts())
 
     def _nearest(self, cell: int, queries: NDArray[np.float32], m: int) -> IntArray:
@@ -124,8 +127,13 @@ class Cells:
         if m >= len(rows):
             return np.ascontiguousarray(np.broadcast_to(self._order[rows], (len(queries), len(rows))))
         distance = self._squared[rows] - 2 * (queries @ self._sorted[rows].T)
-        found = np.argpartition(distance, m - 1, axis=1)[:, :m]
-        return self._order[rows[found]]
+        return self._order[rows[smallest_columns(distance, m)]]
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    # Finding the libraries takes longer than many a search.
+    return ThreadpoolController()
 
 
 def _closest(values: NDArray[np.float32], centres: NDArray[np.float32]) -> IntArray:
