@@ -248,12 +248,40 @@ def collinear_groups(points, queries, neighbours, projection, order, noise, chan
 
 
 @compiled
-def same_line(points, owners, limits, members, first_group, noise):
+def mark_inside(points, owners, limits, members, inside):
+    """Mark the points inside groups of five and more: neither the first nor the last along their line."""
+    d = points.shape[1]
+    for g in range(len(owners)):
+        if limits[g + 1] - limits[g] < 4:
+            continue
+        i = owners[g]
+        far = members[limits[g]]
+        first = 0.0
+        last = 0.0
+        first_point = i
+        last_point = i
+        for at in range(limits[g], limits[g + 1]):
+            along = 0.0
+            for k in range(d):
+                along += (points[members[at], k] - points[i, k]) * (points[far, k] - points[i, k])
+            if along < first:
+                first = along
+                first_point = members[at]
+            if along > last:
+                last = along
+                last_point = members[at]
+        for at in range(limits[g] - 1, limits[g + 1]):
+            point = i if at < limits[g] else members[at]
+            if point != first_point and point != last_point:
+                inside[point] = True
+
+
+@compiled
+def same_line(points, owners, limits, members, of_limits, of_point, noise):
     """Number the groups so that those on one line share a number.
 
-    A group passes through each of its members, so it is on one line with the group of a member that
-    has its direction. ``first_group[i]`` is the first group owned by row i; groups are in the order
-    of their owners.
+    Groups that share a point and have the same direction are on one line;
+    ``of_point[of_limits[i]:of_limits[i + 1]]`` are the groups of point i.
     """
     d = points.shape[1]
     n_groups = len(owners)
@@ -263,7 +291,8 @@ def same_line(points, owners, limits, members, first_group, noise):
         far_g = members[limits[g]]
         for at in range(limits[g], limits[g + 1]):
             j = members[at]
-            for h in range(first_group[j], first_group[j + 1]):
+            for entry in range(of_limits[j], of_limits[j + 1]):
+                h = of_point[entry]
                 root_g = g
                 while parent[root_g] != root_g:
                     parent[root_g] = parent[parent[root_g]]
@@ -275,19 +304,20 @@ def same_line(points, owners, limits, members, first_group, noise):
                 if root_g == root_h:
                     continue
                 far_h = members[limits[h]]
+                near_h = owners[h]
                 gg = 0.0
                 hh = 0.0
                 gh = 0.0
                 for k in range(d):
                     u = points[far_g, k] - points[i, k]
-                    v = points[far_h, k] - points[j, k]
+                    v = points[far_h, k] - points[near_h, k]
                     gg += u * u
                     hh += v * v
                     gh += u * v
                 off = 0.0
                 for k in range(d):
                     u = points[far_g, k] - points[i, k]
-                    v = points[far_h, k] - points[j, k]
+                    v = points[far_h, k] - points[near_h, k]
                     # The shorter of the two is held against the longer, whose direction is better known.
                     difference = v - gh / gg * u if gg > hh else u - gh / hh * v
                     off += difference * difference

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -27,6 +28,8 @@ GRID_ACCIDENTS = 1e-4
 # How many neighbours are searched at first, and how many times as many for the rows still on no line.
 _FIRST = 64
 _WIDER = 4
+# The rows are searched in turns, up to these shares of them.
+_TURNS = (0.0, 0.1, 0.3, 1.0)
 
 
 @dataclass(frozen=True)
@@ -154,7 +157,7 @@ def find_lines(
     if not len(groups.owners):
         return no_lines(d, points.noise)
     label = _kernels.same_line(
-        values, groups.owners, groups.limits, groups.members, groups.first(n), points.noise
+        values, groups.owners, groups.limits, groups.members, *groups.of_points(n), points.noise
     )
     lines = fit_groups(values, groups, label, points.noise)
     lines = _without_conflicts(with_evidence(lines, values, points, chance, widest), n)
@@ -184,9 +187,13 @@ class Groups:
         places = np.arange(limits[-1]) + np.repeat(start[order] - limits[:-1], sizes[order])
         return cls(owners[order], limits, members[places])
 
-    def first(self, n: int) -> IntArray:
-        """Return the first group of each of n points."""
-        return np.searchsorted(self.owners, np.arange(n + 1))
+    def of_points(self, n: int) -> tuple[IntArray, IntArray]:
+        """Return the limits of each point's groups in a list of groups, and the list."""
+        group = np.arange(len(self.owners))
+        points = np.concatenate((self.owners, self.members))
+        groups = np.concatenate((group, np.repeat(group, np.diff(self.limits))))
+        order = np.argsort(points, kind="stable")
+        return np.searchsorted(points[order], np.arange(n + 1)), groups[order]
 
 
 def _collinear_groups(
@@ -201,30 +208,36 @@ def _collinear_groups(
         # be long in the unit cube.
         metrics.append(values * units)
     cells = [Cells(metric) for metric in metrics]
-    open_points = np.arange(len(values))
     parts: list[tuple[IntArray, IntArray, IntArray]] = []
     m = min(_FIRST, widest)
+    # In random order, so that what is on a line by then need not be searched.
+    waiting = np.random.default_rng(0).permutation(len(values))
+    inside, on_line = np.zeros(len(values), dtype=bool), np.zeros(len(values), dtype=bool)
     while True:
-        for metric, those in zip(metrics, cells, strict=True):
+        for start, stop in pairwise((len(waiting) * np.array(_TURNS)).astype(int)):
+            queries = waiting[start:stop]
+            queries = np.sort(queries[~inside[queries]])
+            for metric, those in zip(metrics, cells, strict=True):
 
-            def groups_of(
-                rows: IntArray, neighbours: IntArray, queries: IntArray = open_points
-            ) -> tuple[IntArray, IntArray, IntArray]:
-                rows = queries[rows]
-                projection = _kernels.projections(values, rows, neighbours, axis, CLOSEST * points.noise)
-                order = np.argsort(projection, axis=1)
-                return _kernels.collinear_groups(
-                    values, rows, neighbours, projection, order, points.noise, chance
-                )
+                def groups_of(
+                    rows: IntArray, neighbours: IntArray, queries: IntArray = queries
+                ) -> tuple[IntArray, IntArray, IntArray]:
+                    rows = queries[rows]
+                    projection = _kernels.projections(values, rows, neighbours, axis, CLOSEST * points.noise)
+                    order = np.argsort(projection, axis=1)
+                    return _kernels.collinear_groups(
+                        values, rows, neighbours, projection, order, points.noise, chance
+                    )
 
-            parts += those.search(metric[open_points], m + 1, groups_of, n_jobs)
+                found = those.search(metric[queries], m + 1, groups_of, n_jobs)
+                parts += found
+                for owners, limits, members in found:
+                    on_line[owners] = on_line[members] = True
+                    if points.exact:
+                        _kernels.mark_inside(values, owners, limits, members, inside)
         if m >= widest:
             return Groups.gather(parts)
-        on_line = np.zeros(len(values), dtype=bool)
-        for owners, _, members in parts:
-            on_line[owners] = True
-            on_line[members] = True
-        open_points = np.flatnonzero(~on_line)
+        waiting = np.flatnonzero(~on_line)
         m = min(_WIDER * m, widest)
 
 
