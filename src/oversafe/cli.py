@@ -120,6 +120,10 @@ def audit(
     time_limit: Annotated[
         str | None, typer.Option(help="Start no further attack after this: 30s, 5m, 1h.")
     ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(help="Keep what each attack finds in this folder, and go on from there after a stop."),
+    ] = None,
     separator: SeparatorOption = None,
     decimal: DecimalOption = None,
     encoding: EncodingOption = None,
@@ -162,6 +166,7 @@ def audit(
             time_limit=seconds,
             progress=lambda step: status.update(escape(showable(step))),
             name=file_name(release),
+            resume=resume,
         )
     if report is not None:
         result.to_html(report)

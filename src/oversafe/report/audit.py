@@ -21,6 +21,7 @@ from oversafe.data.column import value_key, value_keys
 from oversafe.data.files import write_text
 from oversafe.errors import InputError
 from oversafe.privacy import Guarantee, read_manifest
+from oversafe.report.kept import KeptSteps
 from oversafe.report.linkage import NEED_A_HOLDOUT, ClassTables, linkage_steps, why_not_at_all
 from oversafe.report.verdict import Finding, Verdict, judge
 
@@ -129,6 +130,7 @@ def audit(
     time_limit: float | None = None,
     progress: Callable[[str], None] | None = None,
     name: str | None = None,
+    resume: str | Path | None = None,
 ) -> Audit:
     """Attack a release and say what an outsider gets out of it.
 
@@ -151,6 +153,9 @@ def audit(
         Called with the name of each step.
     name : str, optional
         What the report calls the release; a file's own name when not given.
+    resume : path, optional
+        A folder that keeps what each attack found as it ends, readable by its owner alone. The same audit
+        with the same folder goes on where it ended.
 
     Examples
     --------
@@ -178,6 +183,7 @@ def audit(
     real = read_table(real) if isinstance(real, str | Path) else real
     holdout = read_table(holdout) if isinstance(holdout, str | Path) else holdout
     material = _Material.of(release, label, real, holdout)
+    kept = None if resume is None else KeptSteps(Path(resume), (release, real, holdout), label)
 
     findings: list[Finding] = []
     not_run: dict[str, str] = {}
@@ -192,7 +198,7 @@ def audit(
         if progress is not None:
             progress(title)
         try:
-            finding = step()
+            finding = step() if kept is None else kept.run(title, step)
         except KeyboardInterrupt:
             # What was found so far is worth its report; what was not tried is named in it.
             not_run[title] = "the audit was stopped during it"
