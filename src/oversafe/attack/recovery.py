@@ -79,52 +79,100 @@ def find_records(
         Number of threads, as in joblib.
     """
     found = find_meetings(lines, points, min_lines)
-    places, radius = found.places, found.radius
-    support = [len(those) for those in found.lines]
+    search = _Search(points, lines, n_jobs)
     rows = [np.unique(np.concatenate([lines.members(line) for line in those])) for those in found.lines]
-    found_by = ["lines"] * len(places)
-    segments = _between_ends(lines, found.lines, len(points.values))
-    rest = np.flatnonzero(segments[:, 0] < 0)
-    segments[rest] = segments_of(
-        points.values[rest], places, radius, points.noise, beyond=BEYOND, n_jobs=n_jobs
-    )
-    share = shares_of(points.values, segments, places)
-    outside = (share < 0) | (share > 1)
-    beyond = BEYOND if outside.sum() > _EXTRAPOLATED * (segments[:, 0] >= 0).sum() else 0.0
-    if not beyond:
-        segments[outside] = -1
-    while go_on and len(places):
-        before = len(places)
-        grown = expand(points.values, places, radius, points.noise, segments=segments, beyond=beyond)
-        places, radius, segments = grown.places, grown.radius, grown.segments
-        support += [len(rays) for rays in grown.rays]
-        rows += grown.rows
-        found_by += ["grid"] * len(grown.rows)
-        open_points = np.flatnonzero(~grown.explained)
-        if len(open_points) > 2:
-            met, rows_met = meet_rays(points, open_points, lines, places, radius, n_jobs)
-            new = _unknown(met.places, met.radius, places, radius)
-            places, radius = np.vstack([places, met.places[new]]), np.append(radius, met.radius[new])
-            support += [len(met.lines[i]) for i in new]
-            rows += [rows_met[i] for i in new]
-            found_by += ["rays"] * len(new)
-            segments = with_new_records(
-                points.values,
-                segments,
-                places,
-                radius,
-                points.noise,
-                n_new=len(new),
-                beyond=beyond,
-                n_jobs=n_jobs,
-            )
-        if len(places) == before + len(grown.rows):
+    search.add(found.places, found.radius, [len(those) for those in found.lines], rows, "lines")
+    search.begin(found.lines)
+    while go_on and len(search.places):
+        # Rays that meet are surer than rays that return to the grid.
+        while search.by_rays():
+            pass
+        if not search.by_grid():
             break
-    refined = refine(points.values, segments, places, radius, exact=True)
-    found_so_far = Records(
-        places, radius, np.array(support, dtype=np.int64), rows, found_by, segments, refined
-    )
-    return found_so_far if points.exact else _settle(points, found_so_far, n_jobs)
+    records = search.records()
+    return records if points.exact else _settle(points, records, n_jobs)
+
+
+class _Search:
+    """What is known so far, and the ways to go on from it."""
+
+    def __init__(self, points: Points, lines: Lines, n_jobs: int | None) -> None:
+        self._points, self._lines, self._n_jobs = points, lines, n_jobs
+        self.places, self.radius = np.empty((0, points.values.shape[1])), np.empty(0)
+        self._support: list[int] = []
+        self._rows: list[IntArray] = []
+        self._found_by: list[str] = []
+        self._segments = np.full((len(points.values), 2), -1, dtype=np.int64)
+        self._beyond = 0.0
+
+    def add(
+        self, places: FloatArray, radius: FloatArray, support: list[int], rows: list[IntArray], found_by: str
+    ) -> None:
+        """Add records."""
+        self.places, self.radius = np.vstack([self.places, places]), np.append(self.radius, radius)
+        self._support += support
+        self._rows += rows
+        self._found_by += [found_by] * len(places)
+
+    def begin(self, ends: list[IntArray]) -> None:
+        """Find the segments between the first records, and whether rows lie beyond records too."""
+        values = self._points.values
+        segments = _between_ends(self._lines, ends, len(values))
+        rest = np.flatnonzero(segments[:, 0] < 0)
+        segments[rest] = segments_of(
+            values[rest], self.places, self.radius, self._points.noise, beyond=BEYOND, n_jobs=self._n_jobs
+        )
+        share = shares_of(values, segments, self.places)
+        outside = (share < 0) | (share > 1)
+        if outside.sum() > _EXTRAPOLATED * (segments[:, 0] >= 0).sum():
+            self._beyond = BEYOND
+        else:
+            segments[outside] = -1
+        self._segments = segments
+
+    def by_rays(self) -> int:
+        """Add the records where rays from known ones meet; return how many."""
+        open_points = np.flatnonzero(self._segments[:, 0] < 0)
+        if len(open_points) < 3:
+            return 0
+        met, rows = meet_rays(self._points, open_points, self._lines, self.places, self.radius, self._n_jobs)
+        new = _unknown(met.places, met.radius, self.places, self.radius)
+        self.add(
+            met.places[new], met.radius[new], [len(met.lines[i]) for i in new], [rows[i] for i in new], "rays"
+        )
+        self._segments = with_new_records(
+            self._points.values,
+            self._segments,
+            self.places,
+            self.radius,
+            self._points.noise,
+            n_new=len(new),
+            beyond=self._beyond,
+            n_jobs=self._n_jobs,
+        )
+        return len(new)
+
+    def by_grid(self) -> int:
+        """Add the records where rays return to the grid; return how many."""
+        known = len(self.places)
+        grown = expand(
+            self._points.values,
+            self.places,
+            self.radius,
+            self._points.noise,
+            segments=self._segments,
+            beyond=self._beyond,
+        )
+        support = [len(rays) for rays in grown.rays]
+        self.add(grown.places[known:], grown.radius[known:], support, grown.rows, "grid")
+        self._segments = grown.segments
+        return len(grown.rows)
+
+    def records(self) -> Records:
+        """Return what was found."""
+        refined = refine(self._points.values, self._segments, self.places, self.radius, exact=True)
+        support = np.array(self._support, dtype=np.int64)
+        return Records(self.places, self.radius, support, self._rows, self._found_by, self._segments, refined)
 
 
 def _between_ends(lines: Lines, ends: list[IntArray], n: int) -> IntArray:
