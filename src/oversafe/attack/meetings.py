@@ -83,7 +83,12 @@ class _Place:
 
 
 def find_meetings(
-    lines: Lines, points: Points, min_lines: int | None = None, taken: set[int] | None = None
+    lines: Lines,
+    points: Points,
+    min_lines: int | None = None,
+    taken: set[int] | None = None,
+    *,
+    extrapolated: bool = False,
 ) -> Meetings:
     """Find the records in which lines end.
 
@@ -98,25 +103,34 @@ def find_meetings(
         no accidental crossings.
     taken : set of int, optional
         The ends of lines that lead to a known record: twice the line's number, plus 1 for its last end.
+    extrapolated : bool
+        Whether rows lie beyond records too, so that records are found inside lines as well.
     """
     d = lines.centre.shape[1]
     if len(lines) < (min_lines or 2):
         return Meetings(np.empty((0, d)), np.empty(0), [], False)
     crossings = _cross(lines)
     freedom = _freedom(lines, points, crossings.pair)
-    label, candidates = _places(lines, crossings, freedom >= 3)
+    label, candidates = _places(lines, crossings, freedom >= 3, extrapolated)
     needed = min_lines or 3
     claimed = set() if taken is None else set(taken)
     kept = _claim(candidates, needed, claimed)
-    general = min_lines is None and _in_general_position(crossings, freedom >= 3)
+    general = min_lines is None and (extrapolated or _in_general_position(crossings, freedom >= 3))
     if general:
         on_grid = _on_grid(lines, points, crossings, label, len(candidates))
         kept += _claim(
             [p for p, fits in zip(candidates, on_grid, strict=True) if p.general and fits], 2, claimed
         )
-    members = [ends // 2 for ends in kept]
+    line_of_entry = crossings.pair.T.ravel()
+    members = [_lines_of(ends, len(lines), line_of_entry) for ends in kept]
     places, radius = _intersect(lines, members)
     return Meetings(places, radius, members, general)
+
+
+def _lines_of(ends: IntArray, n_lines: int, line_of_entry: IntArray) -> IntArray:
+    """Return the lines that claimed ends belong to."""
+    through = ends >= 2 * n_lines
+    return np.where(through, line_of_entry[np.where(through, ends - 2 * n_lines, 0)], ends // 2)
 
 
 def _cross(lines: Lines) -> _Crossings:
@@ -147,7 +161,9 @@ def _freedom(lines: Lines, points: Points, pair: IntArray) -> IntArray:
     return (moves[pair[:, 0]] | moves[pair[:, 1]]).sum(axis=1)
 
 
-def _places(lines: Lines, crossings: _Crossings, general: BoolArray) -> tuple[IntArray, list[_Place]]:
+def _places(
+    lines: Lines, crossings: _Crossings, general: BoolArray, extrapolated: bool
+) -> tuple[IntArray, list[_Place]]:
     """Put crossings that agree on a line together; return the place of each, and the places."""
     count = len(crossings.pair)
     entry_line = crossings.pair.T.ravel()
@@ -177,12 +193,14 @@ def _places(lines: Lines, crossings: _Crossings, general: BoolArray) -> tuple[In
     result = []
     for number in range(n_places):
         entries = order[limits[number] : limits[number + 1]]
-        at_end = entry_end[entries]
+        at_end = entry_end[entries] | extrapolated
         inside = int((~at_end).sum())
         entries = entries[at_end & (entry_gap[entries] <= largest_gap)]
         entries = entries[np.argsort(entry_gap[entries], kind="stable")]
         entries = entries[_not_parallel(lines, entry_line[entries])]
         ends = 2 * entry_line[entries] + (entry_position[entries] > 0)
+        # A line through a record has both of its ends elsewhere; nobody else can claim this one.
+        ends = np.where(entry_end[entries], ends, 2 * len(lines) + entries)
         result.append(_Place(ends, entry_gap[entries], inside, bool(is_general[number])))
     return label, result
 

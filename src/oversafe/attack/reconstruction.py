@@ -40,7 +40,8 @@ class ReconstructionResult(AttackResult):
     support : array of int
         How many lines end in each record, or from how many known records a ray leads to it.
     radius : array of float
-        Estimated distance of each record from the true one, where a column's range counts as 1.
+        How far a value of each record may be from the true one, as a share of its column's range; columns that
+        were filled in are not counted.
     errors : DataFrame
         How far each value may be from the true one, in the table's units.
     """
@@ -219,11 +220,13 @@ class ReconSMOTE(Attack):
         frame, errors = _in_units(records, released, points)
         ranges = _ranges(points)
         filled_in = np.isin(np.arange(len(ranges)), list(points.coarse))
+        measured = np.flatnonzero((ranges > 0) & ~filled_in)
+        stated = (errors.iloc[:, measured] / ranges[measured]).max(axis=1).to_numpy(dtype=float)
         findings = pd.DataFrame(
             {
                 "lines": records.support,
                 "released_rows": np.array([copies[those].sum() for those in records.rows], dtype=np.int64),
-                "radius": radius,
+                "radius": stated,
                 "found_by": records.found_by,
             }
         )
@@ -266,7 +269,7 @@ class ReconSMOTE(Attack):
             details=details,
             records=frame if isinstance(X, pd.DataFrame) else frame.to_numpy(),
             support=records.support,
-            radius=radius,
+            radius=stated,
             errors=errors,
             _ranges=ranges,
             _segments=records.segments[points.row],

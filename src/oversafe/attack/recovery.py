@@ -8,7 +8,7 @@ import numpy as np
 
 from oversafe.attack.expansion import expand
 from oversafe.attack.lines import Lines
-from oversafe.attack.meetings import find_meetings
+from oversafe.attack.meetings import Meetings, find_meetings
 from oversafe.attack.points import FloatArray, IntArray, Points
 from oversafe.attack.rays import meet_rays
 from oversafe.attack.segments import (
@@ -78,11 +78,10 @@ def find_records(
     n_jobs : int, optional
         Number of threads, as in joblib.
     """
-    found = find_meetings(lines, points, min_lines)
     search = _Search(points, lines, n_jobs)
-    rows = [np.unique(np.concatenate([lines.members(line) for line in those])) for those in found.lines]
-    search.add(found.places, found.radius, [len(those) for those in found.lines], rows, "lines")
-    search.begin(found.lines)
+    if search.begin(find_meetings(lines, points, min_lines)) and points.exact and go_on:
+        search = _Search(points, lines, n_jobs)
+        search.begin(find_meetings(lines, points, min_lines, extrapolated=True))
     while go_on and len(search.places):
         # Rays that meet are surer than rays that return to the grid.
         while search.by_rays():
@@ -114,9 +113,11 @@ class _Search:
         self._rows += rows
         self._found_by += [found_by] * len(places)
 
-    def begin(self, ends: list[IntArray]) -> None:
-        """Find the segments between the first records, and whether rows lie beyond records too."""
-        values = self._points.values
+    def begin(self, found: Meetings) -> bool:
+        """Add the first records and find their segments; return whether rows lie beyond records too."""
+        values, ends = self._points.values, found.lines
+        rows = [np.unique(np.concatenate([self._lines.members(line) for line in those])) for those in ends]
+        self.add(found.places, found.radius, [len(those) for those in ends], rows, "lines")
         segments = _between_ends(self._lines, ends, len(values))
         rest = np.flatnonzero(segments[:, 0] < 0)
         segments[rest] = segments_of(
@@ -129,6 +130,7 @@ class _Search:
         else:
             segments[outside] = -1
         self._segments = segments
+        return self._beyond > 0
 
     def by_rays(self) -> int:
         """Add the records where rays from known ones meet; return how many."""
