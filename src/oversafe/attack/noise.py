@@ -28,6 +28,8 @@ _NEIGHBOURS = 64
 # it must be.
 _EXCESS = 0.3
 _STRAIGHT = 0.2
+# The share of the excess that the errors are read from.
+_STRAIGHTER = 0.7
 # The straightest of several triples is straighter than the error alone makes it.
 _SELECTION = 1.25
 # A row is on a line if it is within this many times its expected distance.
@@ -81,6 +83,7 @@ def lines_at_their_error(
     errors = estimate_error(points) if points.exact else None
     if errors is None:
         return points, lines
+    errors |= points.coarse
     for _ in range(_TURNS):
         noisy = read_points(points.frame, errors)
         lines = find_noisy_lines(noisy, n_neighbors)
@@ -90,7 +93,7 @@ def lines_at_their_error(
         wider = error_of_lines(noisy, lines) | noisy.coarse
         if all(wider[position] <= _SETTLED * errors[position] for position in noisy.columns.tolist()):
             break
-        errors = {position: max(errors[position], wider[position]) for position in errors}
+        errors = {position: max(error, wider.get(position, 0.0)) for position, error in errors.items()}
     return noisy, lines
 
 
@@ -153,7 +156,8 @@ def _straightness(values: FloatArray) -> tuple[float, FloatArray]:
     best = int(np.argmax(excess))
     if excess[best] < _EXCESS:
         return np.inf, np.zeros(d)
-    lined = straight <= levels[best]
+    # The straighter part: at the level where accidents begin many of the triples are.
+    lined = straight <= levels[int(np.argmax(excess >= _STRAIGHTER * excess[best]))]
     left, right = (values[pair[lined, side]] - values[queries[lined]] for side in (0, 1))
     a, b = (np.linalg.norm(way, axis=1, keepdims=True) for way in (left, right))
     residual = np.abs((b * left + a * right) / (a + b))

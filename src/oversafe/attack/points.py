@@ -30,6 +30,8 @@ GRID_SHARE = 0.1
 _LEAST_WEIGHT = 0.003
 # Columns that are more exact than others count more, up to this.
 _MOST_WEIGHT = 16.0
+# Columns with larger errors are taken to be independent.
+_TELLING = 0.01
 # Values with more decimals than this are taken for exact.
 _MOST_DECIMALS = 8
 
@@ -173,7 +175,8 @@ def read_points(X: Any, tolerance: float | dict[int, float] | None = None) -> Po
     # scaler that is applied before and undone after by 1.5 more, our own scaling by one of the range's.
     arithmetic = epsilon * (4 * largest / span + 1)
     error = np.maximum(arithmetic, _stated_error(values, columns, span, tolerance))
-    same = _dependent_columns(distinct, 2 * error)
+    # Within a coarse error anything agrees with anything.
+    same = _dependent_columns(distinct, np.where(error > _TELLING, 0.0, 2 * error))
     weight = _weights(error, same)
     used = weight > 0
     errors = {int(columns[i]): float(error[i] * span[i]) for i in range(len(columns))}

@@ -27,6 +27,8 @@ WIDTH_OF_SPREAD = 2.5
 BEYOND = 0.5
 # How many standard errors the stated error of a record has: neighbours share theirs.
 _SURE = 5.0
+# Less than this tells nothing of a record's value.
+_NO_INFORMATION = 1e-3
 # How often the places of the rows and the records are improved in turns.
 _TURNS = 10
 
@@ -180,7 +182,11 @@ class Refined:
         freedom = max(1, len(self.rows) - len(self.places))
         spread = max(error / 3**0.5, float(np.sqrt((left**2).sum() / freedom)))
         information = np.asarray(self.weights.power(2).sum(axis=0)).ravel()
-        return found, 3 * spread / np.sqrt(np.maximum(information, 0.25))
+        error_of_value = 3 * spread / np.sqrt(np.maximum(information, 0.25))
+        # Of a record without rows nothing is known but the column's range.
+        unknown = information < _NO_INFORMATION
+        found = np.where(unknown, (column.min() + column.max()) / 2, found)
+        return found, np.where(unknown, np.ptp(column), error_of_value)
 
 
 def refine(
