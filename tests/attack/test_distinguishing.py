@@ -21,15 +21,17 @@ from oversafe.errors import InputError
 # Three real records, and the rest on the sides of their triangle.
 TRIANGLE = np.array([[0.0, 0.0, 0.0], [4.0, 1.0, 2.0], [1.0, 3.0, 5.0]])
 A, B, C = TRIANGLE
+# Places on a segment that no grid and no file has.
+SHARES = np.sqrt([2, 3, 5, 7, 11, 13]) % 1
 AUGMENTED = np.array(
     [
         A,
-        A + 0.2718281 * (B - A),
-        A + 0.7182818 * (B - A),
+        A + SHARES[0] * (B - A),
+        A + SHARES[1] * (B - A),
         B,
-        A + 0.3141592 * (C - A),
+        A + SHARES[2] * (C - A),
         C,
-        B + 0.5772156 * (C - B),
+        B + SHARES[3] * (C - B),
     ]
 )
 IS_REAL = np.array([True, False, False, True, False, True, False])
@@ -64,7 +66,7 @@ def test_triangle() -> None:
 
 def test_three_lines_in_a_row_make_it_certain() -> None:
     D = np.array([2.0, -3.0, 1.0])
-    X = np.vstack([AUGMENTED, D, A + 0.4142135 * (D - A)])
+    X = np.vstack([AUGMENTED, D, A + SHARES[4] * (D - A)])
     result = DistinSMOTE().run(X)
     assert result.is_real.tolist() == [*IS_REAL.tolist(), True, False]
     assert result.details["certain"] == 1
@@ -99,7 +101,7 @@ def test_copies_of_real_rows_count_as_real() -> None:
 
 def test_real_rows_on_a_grid_that_are_collinear_stay() -> None:
     # The middle one of three real rows, with a synthetic row on each side of it.
-    rows = np.array([[0, 0, 0], [1, 2, 1], [3, 6, 3], [0.5772156] * 3, [2.2360679] * 3, [3, 0, 1], [0, 5, 2]])
+    rows = np.array([[0, 0, 0], [1, 2, 1], [3, 6, 3], [0.5**0.5] * 3, [5**0.5] * 3, [3, 0, 1], [0, 5, 2]])
     rows[3:5] *= [1, 2, 1]
     result = DistinSMOTE().run(rows)
     assert result.is_real.tolist() == [True, True, True, False, False, True, True]
@@ -110,7 +112,7 @@ def test_far_ends_are_found_among_the_rows_that_are_left() -> None:
     rng = np.random.default_rng(0)
     X, truth = augmented(rng.normal(size=(100, 3)), 2900)
     ends = np.array([[-40.0, -41.0, -42.0], [43.0, 40.5, 39.0]])
-    X = np.vstack([X, ends, ends[0] + 0.5123456 * (ends[1] - ends[0])])
+    X = np.vstack([X, ends, ends[0] + SHARES[5] * (ends[1] - ends[0])])
     result = DistinSMOTE(n_neighbors=300).run(X)
     assert result.is_real[-3:].tolist() == [True, True, False]
     assert result.score(np.append(truth, [True, True, False])) == (1.0, 1.0)
@@ -201,6 +203,35 @@ def test_single_precision() -> None:
     # A row within a few roundings of a real one cannot be told from it.
     assert precision > 0.9
     assert recall == 1.0
+
+
+@pytest.mark.parametrize("decimals", [4, 6])
+def test_rounded_table(decimals: int) -> None:
+    X, truth = augmented(np.random.default_rng(0).normal(size=(40, 6)), 1200)
+    precision, recall = DistinSMOTE().run(X.round(decimals)).score(truth)
+    assert precision >= 0.95
+    assert recall >= 0.95
+
+
+@pytest.mark.parametrize(("noise", "least"), [(1e-5, 0.95), (1e-3, 0.5)])
+def test_perturbed_table(noise: float, least: float) -> None:
+    rng = np.random.default_rng(0)
+    X, truth = augmented(rng.normal(size=(40, 6)), 1200)
+    result = DistinSMOTE().run(X + rng.uniform(-noise, noise, X.shape), truth=truth)
+    # A synthetic row may be as close to its record as the noise.
+    assert result.details["precision"] >= least
+    assert result.details["recall"] >= 0.95
+    assert result.risk >= 0.9
+
+
+def test_whole_numbers_beside_exact_ones() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(1060, 3)), columns=["x", "y", "z"]).assign(
+        age=rng.integers(18, 90, 1060), smokes=rng.integers(0, 2, 1060)
+    )
+    rows, labels = SMOTE(random_state=0).fit_resample(frame, np.arange(1060) < 60)
+    truth = (np.arange(len(rows)) < 1060)[labels]
+    assert DistinSMOTE().run(rows[labels]).score(truth) == (1.0, 1.0)
 
 
 # ------------------------------------------------------------------------------------------- real data

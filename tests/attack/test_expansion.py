@@ -10,6 +10,9 @@ from sklearn.preprocessing import MinMaxScaler
 
 from oversafe.attack import ReconSMOTE
 from oversafe.attack.expansion import expand, grid_steps
+from oversafe.attack.lines import find_lines
+from oversafe.attack.meetings import find_meetings
+from oversafe.attack.points import read_points
 
 NOISE = 1e-15
 
@@ -69,13 +72,25 @@ def test_most_records_of_a_rounded_table_are_recovered_from_few_rows(decimals: i
     X = np.vstack([rng.normal(100, 1, (350, 6)), minority])
     y = np.repeat([0, 1], [350, 50])
     released = SMOTE(random_state=0).fit_resample(X, y)[0][400:]
-    plain = ReconSMOTE(expand=False).run(released)
+    assert ReconSMOTE(expand=False, min_lines=3).run(released).score(minority)[1] < 0.5
     result = ReconSMOTE().run(released)
-    assert plain.score(minority)[1] < 0.5
     precision, recall = result.score(minority)
     assert precision >= 0.99 and recall >= 0.95
-    assert result.details["found_by_grid"] == len(result.records) - len(plain.records)
-    assert set(result.evidence["found_by"]) == {"lines", "grid"}
+    # What is known from the lines stays, and how the others were found is told.
+    found_by = result.evidence["found_by"].value_counts()
+    assert found_by["lines"] == len(ReconSMOTE(expand=False).run(released).records)
+    assert found_by["grid"] == result.details["found_by_grid"] > 0
+    assert found_by.get("rays", 0) == result.details["found_by_rays"]
+    assert found_by.sum() == len(result.records)
+
+    # The grid alone gives them too, from where three lines meet.
+    points = read_points(released)
+    known = find_meetings(find_lines(points), points, min_lines=3)
+    found = expand(points.values, known.places, known.radius, points.noise)
+    places = points.low + found.places * points.span
+    apart = np.abs(places[:, None] - minority).max(axis=2)
+    assert (apart.min(axis=1) < 1e-6).all()
+    assert (apart.min(axis=0) < 1e-6).mean() >= 0.95
 
 
 def test_full_precision_is_left_to_the_lines() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,17 +11,18 @@ from imblearn.over_sampling import SMOTE
 from oversafe.attack import _kernels
 from oversafe.attack.lines import (
     Lines,
-    _grid,
     _without_conflicts,
     default_neighbors,
     find_lines,
     neighbors_to_search,
-    read_points,
 )
+from oversafe.attack.points import read_points
 from oversafe.errors import InputError
 
 # Places on a segment that no grid has.
-SHARES = np.array([0.0, 0.1234567, 0.3141592, 0.5772156, 0.7071067, 1.0])
+SHARES = np.array([0.0, *np.sort(np.sqrt([2, 3, 5, 7]) % 1), 1.0])
+# For tables of whole numbers, which are read as rounded ones otherwise.
+EXACT = 1e-12
 
 
 def on_segment(start: list[float], end: list[float], shares: np.ndarray = SHARES) -> np.ndarray:
@@ -95,6 +95,15 @@ def test_equal_rows_are_one_point() -> None:
     assert find_lines(points).sizes.tolist() == [3]
 
 
+def test_points_inside_groups_of_five_are_marked() -> None:
+    # Point 2 is the owner of both groups: five on one line, and four on another.
+    points = np.array([[0.0, 0], [1, 0], [2, 0], [3, 0], [4, 0], [2, 1], [2, 2], [2, 3]])
+    inside = np.zeros(8, dtype=bool)
+    owners, limits = np.array([2, 2]), np.array([0, 4, 7])
+    _kernels.mark_inside(points, owners, limits, np.array([0, 1, 3, 4, 7, 5, 6]), inside)
+    assert np.flatnonzero(inside).tolist() == [1, 2, 3]
+
+
 @pytest.mark.parametrize(
     ("value", "error", "chance", "simple"),
     [
@@ -123,34 +132,21 @@ def test_uniform_numbers_are_simple_fractions_as_rarely_as_promised() -> None:
     assert abs(found - 1000) < 6 * 1000**0.5
 
 
-@pytest.mark.parametrize(
-    ("values", "step"),
-    [
-        (np.repeat([0.0, 0.2, 0.6, 1.0], 2), 0.2),
-        (np.concatenate([np.repeat([0.0, 1.0], 50), [0.371, 0.522]]), 1.0),
-        (np.repeat((np.arange(8) * 7 % 19) / 133, 2), 1 / 133),
-        (np.repeat([0.0, 2**0.5 - 1, 3**0.5 - 1], 2), None),
-        # Two repeated values among many others are no grid.
-        (np.concatenate([[0.25, 0.25, 0.75, 0.75], np.linspace(0, 1, 97)[1:-1] ** 1.1]), None),
-        (np.linspace(0, 1, 20), None),
-    ],
-)
-def test_grid_of_a_column(values: np.ndarray, step: float | None) -> None:
-    grid = _grid(values, 1e-15)
-    assert (grid and grid[1]) == (step and pytest.approx(step))
-
-
 # ------------------------------------------------------------------- lines that the table itself explains
 
 
-def test_integer_grids_have_no_lines() -> None:
-    X = np.random.default_rng(0).integers(0, 12, (600, 3))
-    assert len(find_lines(read_points(X))) == 0
+@pytest.mark.parametrize(("levels", "tolerance"), [(12, EXACT), (200, EXACT), (200, None), (10**5, None)])
+def test_integer_grids_have_no_lines(levels: int, tolerance: float | None) -> None:
+    X = np.random.default_rng(0).integers(0, levels, (600, 3))
+    points = read_points(X, tolerance)
+    assert points.reason is None
+    assert len(find_lines(points)) == 0
 
 
 def test_interpolation_between_grid_points_is_seen_and_the_grid_points_stay() -> None:
     # (0,0), (1,2) and (2,4) are collinear by themselves; (0.6, 1.2...) cannot be.
-    X = np.array([[0, 0], [1, 2], [2, 4], [0.61803398, 1.23606796], [2, 0], [1, 1], [0, 3]])
+    golden = (5**0.5 - 1) / 2
+    X = np.array([[0, 0], [1, 2], [2, 4], [golden, 2 * golden], [2, 0], [1, 1], [0, 3]])
     points = read_points(X)
     lines = find_lines(points)
     assert members_as_rows(points, lines) == {frozenset([0, 1, 2, 3])}
@@ -160,7 +156,9 @@ def test_interpolation_between_grid_points_is_seen_and_the_grid_points_stay() ->
 def test_rows_that_differ_in_one_continuous_column_are_no_line() -> None:
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=400), rng.integers(0, 2, (400, 2))])
-    assert len(find_lines(read_points(X))) == 0
+    points = read_points(X, EXACT)
+    assert points.reason is None
+    assert len(find_lines(points)) == 0
 
 
 def test_measurements_cut_off_at_two_limits_are_no_line() -> None:
@@ -203,79 +201,7 @@ def test_random_tables_have_no_lines(d: int, dtype: type) -> None:
         assert len(find_lines(read_points(X.astype(dtype)))) == 0
 
 
-# ---------------------------------------------------------------------------------------- reading tables
-
-
-def test_columns_of_other_kinds_are_left_out() -> None:
-    frame = pd.DataFrame(
-        {
-            "name": ["a", "b", "c", "d"],
-            "age": [31, 47, 58, 64],
-            "smokes": [True, False, True, True],
-            "score": [0.5, None, 0.1, 0.2],
-            "unit": 7.0,
-            "dose": pd.array([1.5, 2.5, 1.0, 3.0], dtype="Float64"),
-        }
-    )
-    points = read_points(frame)
-    assert points.left_out == ("name", "score")
-    assert points.columns.tolist() == [1, 2, 5]
-    assert points.low.tolist() == [31, 0, 1]
-    assert points.span.tolist() == [33, 1, 2]
-    assert points.values.min() == 0
-    assert points.values.max() == 1
-
-
-def test_columns_that_are_linear_functions_of_each_other_count_once() -> None:
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(2, 50))
-    points = read_points(np.column_stack([x, y, 5 - 3 * x, 2 * y, x + y]))
-    same = points.same
-    assert same[0] == same[2]
-    assert same[1] == same[3]
-    assert len(set(same)) == 3
-    assert points.reason is None
-    assert "at least 2 varying" in str(read_points(np.column_stack([x, 5 - 3 * x])).reason)
-
-
-def test_error_follows_from_the_dtype_the_offset_and_the_tolerance() -> None:
-    X = np.random.default_rng(0).random((20, 3))
-    exact = read_points(X).noise
-    assert exact == pytest.approx(2.2e-16 * 5 * 3**0.5, rel=0.2)
-    assert read_points(X.astype(np.float32)).noise == pytest.approx(2.0**29 * exact, rel=0.2)
-    assert read_points(X + 1e6).noise == pytest.approx(2.2e-16 * 4e6 * 3**0.5, rel=0.2)
-    assert read_points(X, tolerance=1e-7).noise == pytest.approx(1e-7 * 3**0.5)
-
-
-@pytest.mark.parametrize(
-    ("X", "reason"),
-    [
-        (np.ones((5, 3)), "3 distinct rows, the table has 1"),
-        ([[1, 2], [3, 4], [1, 2]], "3 distinct rows, the table has 2"),
-        (np.arange(6.0).reshape(6, 1), "2 varying numeric columns, the table has 1"),
-        (pd.DataFrame({"a": list("abc"), "b": list("xyz")}), "3 distinct rows, the table has 1"),
-        (np.random.default_rng(0).random((9, 3)).astype(np.float16), "too coarse"),
-    ],
-)
-def test_tables_in_which_no_line_can_be_sought(X: object, reason: str) -> None:
-    points = read_points(X)
-    assert reason in str(points.reason)
-    assert len(find_lines(points)) == 0
-
-
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        (np.arange(3.0), "1 dimension"),
-        (np.empty((0, 3)), "empty"),
-        (pd.DataFrame(index=range(3)), "empty"),
-        (pd.DataFrame({"age": [1.0, 2.0, np.inf]}), "column 'age' has 1 infinite values .first in row 2"),
-        (np.array([[1e308, 0], [-1e308, 1]]), "range of a column"),
-    ],
-)
-def test_unusable_tables_are_named(X: object, message: str) -> None:
-    with pytest.raises(InputError, match=message), np.errstate(over="ignore"):
-        read_points(X)
+# --------------------------------------------------------------------------------------------- settings
 
 
 def test_bad_settings_are_named() -> None:
@@ -286,8 +212,6 @@ def test_bad_settings_are_named() -> None:
         neighbors_to_search(points, "auto", 5, -1)
     with pytest.raises(InputError, match="n_neighbors is 'all'"):
         neighbors_to_search(points, "all", 5, None)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="tolerance is 0"):
-        read_points(np.eye(3), tolerance=0)
 
 
 def test_neighbours_from_what_the_attacker_knows() -> None:

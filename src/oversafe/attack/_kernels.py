@@ -52,8 +52,8 @@ def row_hashes(values):
 def smallest_columns(values, m):
     """Return the columns of about the m smallest values of each row.
 
-    A threshold is found by halving intervals until m values, or a few more, are below it; of those the first m
-    are taken. It is several times as fast as sorting out the very smallest.
+    A threshold is found by halving intervals until m values, or a few more, are below it; the few too many are
+    left out among the largest. It is several times as fast as sorting out the very smallest.
     """
     n, width = values.shape
     result = np.empty((n, m), dtype=np.int64)
@@ -81,16 +81,16 @@ def smallest_columns(values, m):
                 count = below
             else:
                 low = middle
-        # Values equal to the threshold may be too many; those below it come first.
+        # Fewer than m values are at or below the last lower limit: they come first.
         taken = 0
         for column in range(width):
-            if values[row, column] < threshold and taken < m:
+            if values[row, column] <= low and taken < m:
                 result[row, taken] = column
                 taken += 1
         for column in range(width):
             if taken == m:
                 break
-            if values[row, column] == threshold:
+            if values[row, column] > low and values[row, column] <= threshold:
                 result[row, taken] = column
                 taken += 1
     return result

@@ -80,7 +80,7 @@ class DistinSMOTE(Attack):
         Majority rows per minority row in the real table, if known.
     tolerance : float, optional
         Error of the released values as a share of their column's range. By default it follows from the
-        precision of the columns' dtypes; give it for a table that was rounded.
+        precision of the columns' dtypes, from their decimals, and from the rows themselves.
     n_jobs : int, optional
         Number of threads, as in joblib.
 

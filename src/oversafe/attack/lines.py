@@ -358,9 +358,12 @@ def with_evidence(lines: Lines, values: FloatArray, points: Points, chance: floa
     off_grid = {column: points.off_grid(column, values[:, column]) for column in set(single.tolist()) - {-1}}
     for column, off in off_grid.items():
         interpolated &= off[lines.indices] | (single[line] != column)
+    if points.exact:
+        # Interpolation gives a value to one row only: a member whose values all occur elsewhere was measured.
+        interpolated &= (_alone(values)[lines.indices] & varies[line]).any(axis=1)
     lines = replace(lines, interpolated=interpolated)
     keep = np.logical_or.reduceat(interpolated, lines.indptr[:-1])
-    keep[keep] = is_no_accident(lines.select(keep), values, points.same, m)
+    keep[keep] = is_no_accident(lines.select(keep), values, points, m)
 
     # If interpolation put values off a column's grid, lines explain most of them. Otherwise the column has
     # such values by itself, like a measurement that is cut off at two limits.
@@ -370,6 +373,15 @@ def with_evidence(lines: Lines, values: FloatArray, points: Points, chance: floa
         if 2 * (off & explained).sum() < off.sum():
             keep &= single != column
     return lines.select(keep)
+
+
+def _alone(values: FloatArray) -> BoolArray:
+    """Return which values occur once in their column."""
+    result = np.empty(values.shape, dtype=bool)
+    for column in range(values.shape[1]):
+        _, number, counts = np.unique(values[:, column], return_inverse=True, return_counts=True)
+        result[:, column] = (counts == 1)[number.reshape(-1)]
+    return result
 
 
 def _without_conflicts(lines: Lines, n: int) -> Lines:
@@ -398,7 +410,7 @@ def _without_conflicts(lines: Lines, n: int) -> Lines:
     return lines.select(keep)
 
 
-def is_no_accident(lines: Lines, values: FloatArray, same: IntArray, m: int) -> BoolArray:
+def is_no_accident(lines: Lines, values: FloatArray, points: Points, m: int) -> BoolArray:
     """Return which lines chance does not produce, with their errors, among so many rows.
 
     A row at a distance from the others lies on their line by accident with about the share of directions
@@ -407,7 +419,7 @@ def is_no_accident(lines: Lines, values: FloatArray, same: IntArray, m: int) -> 
     line is to be expected in the table.
     """
     varies = lines.moves
-    freedom = together(varies, same).sum(axis=1)
+    freedom = np.minimum(together(varies, points.same).sum(axis=1), points.dimensions)
     line = lines.line_of_member[1:-1]
     gap = np.diff(lines.position)
     nearest = np.minimum(gap[:-1], gap[1:])

@@ -7,6 +7,7 @@ from scipy.special import gammaln
 
 from oversafe.attack import _noise_kernels
 from oversafe.attack.lines import Lines, find_lines, from_members, no_lines, together
+from oversafe.attack.meetings import find_meetings
 from oversafe.attack.neighbours import Cells
 from oversafe.attack.points import BoolArray, FloatArray, IntArray, Points, read_points
 
@@ -15,6 +16,8 @@ _FEW = 0.05
 # How often the error is estimated again from the lines found with it, and when it is no longer larger.
 _TURNS = 4
 _SETTLED = 1.15
+# Columns with larger errors than this share of their range stay as they are when errors are estimated.
+_COARSE = 0.001
 # The share of lines along which a column may jump and still count as exact.
 _UNEVEN = 0.01
 # Up to this noise lines of three rows are tried beside longer ones.
@@ -70,20 +73,24 @@ def lines_at_their_error(
     if not points.fine:
         # Short lines show where rows are few, long ones where they are many.
         others = find_noisy_lines(points, n_neighbors)
-        return points, max(lines, others, key=lambda found: len(np.unique(found.indices)))
+        lines = max(lines, others, key=lambda found: len(find_meetings(found, points).places))
     if points.reason is not None or tolerance is not None:
         return points, lines
     if len(np.unique(lines.indices)) >= _FEW * len(points.values):
-        exact = _exact_along(lines, points)
+        exact = _exact_along(lines, points) if points.exact else set()
         if exact:
             coarse = {position: error for position, error in points.coarse.items() if position not in exact}
             points = read_points(points.frame, points.errors | coarse)
             lines = find_lines(points, n_neighbors, n_jobs=n_jobs)
         return points, lines
-    errors = estimate_error(points) if points.exact else None
+    # A perturbed table may be rounded when it is written: its error is then the larger of the two.
+    errors = estimate_error(points)
     if errors is None:
         return points, lines
-    errors |= points.coarse
+    for position, error in points.coarse.items():
+        # What was left out for its decimals may be nothing but noise; its error is not known.
+        column = points.frame.iloc[:, position].to_numpy(dtype=float)
+        errors[position] = error if error > _COARSE * np.ptp(column) else float(np.ptp(column))
     for _ in range(_TURNS):
         noisy = read_points(points.frame, errors)
         lines = find_noisy_lines(noisy, n_neighbors)
@@ -109,6 +116,28 @@ def _exact_along(lines: Lines, points: Points) -> set[int]:
         expected = given[start][line] + share * (given[end] - given[start])[line]
         off = np.abs(given - expected) > 1e-9 * max(1.0, np.abs(given).max())
         if np.logical_or.reduceat(off, start).mean() <= _UNEVEN:
+            result.add(position)
+    return _agreed_at_ends(lines, points, result) if result else result
+
+
+def _agreed_at_ends(lines: Lines, points: Points, columns: set[int]) -> set[int]:
+    """Return the columns in which lines that end in one record agree about its value.
+
+    Yes and no that were cut off are constant along every line too, but not the same on all lines of a record.
+    """
+    found = find_meetings(lines, points)
+    first_row = np.unique(points.row, return_index=True)[1]
+    result = set()
+    for position in columns:
+        given = points.frame.iloc[:, position].to_numpy(dtype=float)[first_row][lines.indices]
+        start, end = given[lines.indptr[:-1]], given[lines.indptr[1:] - 1]
+        differ = 0
+        for place, those in zip(found.places, found.lines, strict=True):
+            along = np.einsum("ij,ij->i", place - lines.centre[those], lines.direction[those])
+            share = (along - lines.t_min[those]) / lines.length[those]
+            value = start[those] + share * (end - start)[those]
+            differ += bool(np.ptp(value) > 1e-6 * max(1.0, np.abs(given).max()))
+        if differ <= _UNEVEN * len(found.places):
             result.add(position)
     return result
 
@@ -210,7 +239,7 @@ def _is_no_accident(lines: Lines, points: Points, m: int) -> BoolArray:
     of width w and length L by accident. Any row may be the first of a line and any of its neighbours the
     last; far fewer than one such line is to be expected in the table.
     """
-    freedom = together(lines.moves, points.same).sum(axis=1)
+    freedom = np.minimum(together(lines.moves, points.same).sum(axis=1), points.dimensions)
     width = 2**0.5 * _WIDTH * lines.noise
     expected = m * (width / np.maximum(lines.length, width)) ** np.maximum(freedom - 1, 0)
     inner = lines.sizes - 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -92,6 +93,18 @@ class Points:
             return np.zeros(len(values), dtype=bool)
         origin, step, error = grid
         return np.abs(values - origin - step * np.round((values - origin) / step)) > error + radius
+
+    @cached_property
+    def dimensions(self) -> int:
+        """In how many directions the points spread by more than their errors.
+
+        Columns that follow a few common factors fill fewer dimensions than they are.
+        """
+        n, d = self.values.shape
+        if self.exact or n < 2:
+            return d
+        spread = np.linalg.eigvalsh(np.atleast_2d(np.cov(self.values.T)))
+        return int((spread > (4 * self.noise) ** 2 / d).sum())
 
     @property
     def fine(self) -> bool:

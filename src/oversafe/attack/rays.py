@@ -37,6 +37,8 @@ def meet_rays(
     places: FloatArray,
     radius: FloatArray,
     n_jobs: int | None,
+    *,
+    min_lines: int | None = None,
 ) -> tuple[Meetings, list[IntArray]]:
     """Find the records in which lines from known records end, and those on which they lie.
 
@@ -52,6 +54,8 @@ def meet_rays(
         The known records and their errors.
     n_jobs : int, optional
         Number of threads, as in joblib.
+    min_lines : int, optional
+        How many lines must end in a record, see :func:`~oversafe.attack.meetings.find_meetings`.
 
     Returns
     -------
@@ -77,7 +81,7 @@ def meet_rays(
     taken = set()
     for side, entry in enumerate((rays.indptr[:-1], rays.indptr[1:] - 1)):
         taken |= set((2 * np.flatnonzero(known[entry]) + side).tolist())
-    found = find_meetings(together, points, taken=taken)
+    found = find_meetings(together, points, min_lines, taken)
     rows = [
         np.unique(np.concatenate([_rows_of(together, line, len(points.values)) for line in those]))
         for those in found.lines

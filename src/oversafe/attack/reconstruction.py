@@ -134,7 +134,7 @@ class ReconSMOTE(Attack):
         Without it the attack stops where the paper's does.
     tolerance : float, optional
         Error of the released values as a share of their column's range. By default it follows from the
-        precision of the columns' dtypes; give it for a table that was rounded.
+        precision of the columns' dtypes, from their decimals, and from the rows themselves.
     n_jobs : int, optional
         Number of threads, as in joblib.
 
@@ -322,6 +322,12 @@ def _in_units(records: Records, released: IntArray, points: Points) -> tuple[pd.
     for at, position in enumerate(points.columns.tolist()):
         given = table.iloc[:, position].to_numpy(dtype=float)
         scaled_back = points.low[at] + places[:, at] * points.span[at]
+        if points.errors[position] == _WHOLE and (given == np.round(given)).all():
+            # All rows were cut off towards 0, and with them the records.
+            moved = scaled_back + 0.5 * np.sign(scaled_back)
+            scaled_back = (
+                moved if len(moved) and _from_whole(moved) < _from_whole(scaled_back) else scaled_back
+            )
         columns[position] = np.where(released >= 0, given[released], scaled_back)
         errors[position] = records.radius * points.span[at]
     frame, error_frame = pd.DataFrame(columns), pd.DataFrame(errors)
@@ -332,16 +338,21 @@ def _in_units(records: Records, released: IntArray, points: Points) -> tuple[pd.
 def _filled_in(records: Records, given: FloatArray, error: float) -> tuple[FloatArray, FloatArray]:
     """Return what the records have in a column that took no part in the geometry, and the errors of that."""
     value, spread = records.refined.values(given, error)
-    whole = bool((given == np.round(given)).all()) and error == _WHOLE
-    if whole and len(value):
-        # Whole numbers that were cut off are half a unit too small on average; if they were rounded, not.
-        turn = np.exp(2j * np.pi * value[spread < _WHOLE]).sum()
-        if turn.real < 0:
-            value = value + np.where(given.mean() >= 0, 0.5, -0.5)
-        sure = spread < _WHOLE
-        value = np.where(sure, np.round(value), value)
-        spread = np.where(sure, 0.5 * spread, spread + 0.5)
-    return value, spread
+    if error != _WHOLE or (given != np.round(given)).any() or not len(value):
+        return value, spread
+    # Numbers that were cut off are half a unit closer to 0 on average, or lower; those that were rounded are
+    # not. The records have whole numbers.
+    for shift in (0.5 * np.sign(given), np.full(len(given), 0.5)):
+        moved, _ = records.refined.values(given + shift, error)
+        if _from_whole(moved) < _from_whole(value):
+            value = moved
+    nearest = np.round(value)
+    sure = np.abs(value - nearest) + spread < 2 * _WHOLE
+    return np.where(sure, nearest, value), np.where(sure, spread, spread + _WHOLE)
+
+
+def _from_whole(values: FloatArray) -> float:
+    return float(np.abs(values - np.round(values)).mean())
 
 
 def _ranges(points: Points) -> FloatArray:
@@ -371,7 +382,9 @@ def match_records(
     Returns the row of the real table that each record equals, or -1, and which distinct real records were
     recovered.
     """
-    by_name = isinstance(records, pd.DataFrame) and isinstance(X_real, pd.DataFrame)
+    by_name = (
+        isinstance(records, pd.DataFrame) and isinstance(X_real, pd.DataFrame) and records.columns.is_unique
+    )
     records, real = pd.DataFrame(records), pd.DataFrame(X_real)
     if by_name:
         missing = [name for name in records.columns if name not in real.columns]
@@ -396,7 +409,7 @@ def match_records(
         return nearest, found
     scale = np.maximum(ranges[used], np.ptp(there[complete], axis=0))
     here, stated = records.iloc[:, used].to_numpy(dtype=float), errors.iloc[:, used].to_numpy(dtype=float)
-    allowed = np.broadcast_to((tolerance or _EQUAL) * scale, here.shape)
+    allowed = np.broadcast_to((_EQUAL if tolerance is None else tolerance) * scale, here.shape)
     if tolerance is None:
         allowed = np.maximum(allowed, stated)
     # Where a column is filled in, only what was stated about it can be asked.

@@ -78,9 +78,9 @@ def find_records(
     n_jobs : int, optional
         Number of threads, as in joblib.
     """
-    search = _Search(points, lines, n_jobs)
+    search = _Search(points, lines, min_lines, n_jobs)
     if search.begin(find_meetings(lines, points, min_lines)) and points.exact and go_on:
-        search = _Search(points, lines, n_jobs)
+        search = _Search(points, lines, min_lines, n_jobs)
         search.begin(find_meetings(lines, points, min_lines, extrapolated=True))
     while go_on and len(search.places):
         # Rays that meet are surer than rays that return to the grid.
@@ -95,8 +95,8 @@ def find_records(
 class _Search:
     """What is known so far, and the ways to go on from it."""
 
-    def __init__(self, points: Points, lines: Lines, n_jobs: int | None) -> None:
-        self._points, self._lines, self._n_jobs = points, lines, n_jobs
+    def __init__(self, points: Points, lines: Lines, min_lines: int | None, n_jobs: int | None) -> None:
+        self._points, self._lines, self._min_lines, self._n_jobs = points, lines, min_lines, n_jobs
         self.places, self.radius = np.empty((0, points.values.shape[1])), np.empty(0)
         self._support: list[int] = []
         self._rows: list[IntArray] = []
@@ -137,7 +137,15 @@ class _Search:
         open_points = np.flatnonzero(self._segments[:, 0] < 0)
         if len(open_points) < 3:
             return 0
-        met, rows = meet_rays(self._points, open_points, self._lines, self.places, self.radius, self._n_jobs)
+        met, rows = meet_rays(
+            self._points,
+            open_points,
+            self._lines,
+            self.places,
+            self.radius,
+            self._n_jobs,
+            min_lines=self._min_lines,
+        )
         new = _unknown(met.places, met.radius, self.places, self.radius)
         self.add(
             met.places[new], met.radius[new], [len(met.lines[i]) for i in new], [rows[i] for i in new], "rays"
@@ -211,7 +219,7 @@ def _settle(points: Points, records: Records, n_jobs: int | None) -> Records:
         records = Records(
             refined.places[keep],
             refined.radius[keep],
-            records.support[keep],
+            _partners(segments, len(keep))[keep],
             [records.rows[i] for i in np.flatnonzero(keep)],
             [records.found_by[i] for i in np.flatnonzero(keep)],
             segments,
@@ -222,8 +230,13 @@ def _settle(points: Points, records: Records, n_jobs: int | None) -> Records:
 
 def _supported(segments: IntArray, n: int) -> np.ndarray:
     """Return which records have rows on the way to two others."""
+    return _partners(segments, n) >= 2
+
+
+def _partners(segments: IntArray, n: int) -> IntArray:
+    """Return to how many others each record has rows on the way."""
     pairs = np.unique(segments[segments[:, 0] >= 0], axis=0)
-    return np.bincount(pairs.ravel(), minlength=n) >= 2
+    return np.bincount(pairs.ravel(), minlength=n)
 
 
 def _first_of_same(places: FloatArray, radius: FloatArray) -> np.ndarray:

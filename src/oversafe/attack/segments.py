@@ -176,13 +176,15 @@ class Refined:
         """
         if not len(self.rows):
             return np.full(len(self.places), column.mean()), np.full(len(self.places), np.ptp(column))
+        # Around its mean, as the solver pulls what it does not know towards 0.
+        mean = column[self.rows].mean()
         solve = _solver(self.weights)
-        found = solve((self.weights.T @ column[self.rows])[:, None])[:, 0]
+        found = mean + solve((self.weights.T @ (column[self.rows] - mean))[:, None])[:, 0]
         left = column[self.rows] - self.weights @ found
         freedom = max(1, len(self.rows) - len(self.places))
         spread = max(error / 3**0.5, float(np.sqrt((left**2).sum() / freedom)))
         information = np.asarray(self.weights.power(2).sum(axis=0)).ravel()
-        error_of_value = 3 * spread / np.sqrt(np.maximum(information, 0.25))
+        error_of_value = 4 * spread / np.sqrt(np.maximum(information, 0.25))
         # Of a record without rows nothing is known but the column's range.
         unknown = information < _NO_INFORMATION
         found = np.where(unknown, (column.min() + column.max()) / 2, found)
