@@ -11,7 +11,7 @@ from oversafe.attack.meetings import find_meetings
 from oversafe.attack.neighbours import Cells
 from oversafe.attack.points import BoolArray, FloatArray, IntArray, Points, read_points
 
-# Below this share of rows on exact lines the table is taken for a perturbed one, or for none of SMOTE's.
+# Below this share of rows on lines the table is taken for a perturbed one, or for none of SMOTE's.
 _FEW = 0.05
 # How often the error is estimated again from the lines found with it, and when it is no longer larger.
 _TURNS = 4
@@ -229,7 +229,9 @@ def find_noisy_lines(points: Points, n_neighbors: int) -> Lines:
         values, order, np.arange(n), limits, members, neighbours, points.noise, _WIDTH, _FEWEST
     )
     lines = from_members(values, indptr, indices, points.noise)
-    return lines.select(_is_no_accident(lines, points, neighbours.shape[1]))
+    lines = lines.select(_is_no_accident(lines, points, neighbours.shape[1]))
+    # The model of accidents knows nothing of clusters; a sampler leaves most of its rows on lines.
+    return lines if len(lines.indices) >= _FEW * n else no_lines(d, points.noise)
 
 
 def _is_no_accident(lines: Lines, points: Points, m: int) -> BoolArray:
