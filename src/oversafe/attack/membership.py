@@ -139,7 +139,7 @@ class GroundHog(Attack):
         MembershipResult
             ``risk`` is 2 AUC - 1 for the mean AUC over all targets. ``details`` holds, besides, "auc" and
             "auc_per_target" with bootstrap intervals, the means over the ten and over the fifty most exposed
-            targets ("auc_ten_most_exposed", "auc_fifty_most_exposed"; the figures of [2]_ are the latter), that
+            targets ("auc_ten_most_exposed", "auc_fifty_most_exposed"; the published figures are the latter), that
             of the ten without the bias of choosing them by the same releases ("auc_ten_most_exposed_fresh"), and
             "privacy_gain_per_target". ``evidence`` lists the targets, the most exposed first.
 
