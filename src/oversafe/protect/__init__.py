@@ -12,6 +12,8 @@ from oversafe.protect.oversamplers import (
     RandomOverSampler,
     RandomUnderSampler,
 )
+from oversafe.protect.private_smote import PrivateSMOTE
+from oversafe.protect.quasi_identifiers import suggest_quasi_identifiers
 
 __all__ = [
     "ADASYN",
@@ -21,9 +23,11 @@ __all__ = [
     "BorderlineSMOTE",
     "HistogramSynthesizer",
     "KMeansSMOTE",
+    "PrivateSMOTE",
     "Protector",
     "RandomOverSampler",
     "RandomUnderSampler",
     "Sampler",
     "Synthesizer",
+    "suggest_quasi_identifiers",
 ]
