@@ -12,9 +12,12 @@ from oversafe.protect import (
     SMOTE,
     SMOTENC,
     SVMSMOTE,
+    BayesianNetwork,
     BorderlineSMOTE,
+    GaussianCopula,
     HistogramSynthesizer,
     KMeansSMOTE,
+    PrivateSMOTE,
     Protector,
     RandomOverSampler,
     RandomUnderSampler,
@@ -62,6 +65,14 @@ CASES: dict[str, Case] = {
             "check_samplers_nan": "clusters of identical rows have no sparsity to weigh them by",
         },
     ),
+    "PrivateSMOTE": Case(
+        # One column, so that both kinds of row are there: some share their value with others.
+        lambda **p: PrivateSMOTE(**{"quasi_identifiers": [0], **p}),
+        single_minority_row=True,
+        keeps_decimals=True,
+    ),
+    "GaussianCopula": Case(GaussianCopula, single_minority_row=True, keeps_decimals=True),
+    "BayesianNetwork": Case(BayesianNetwork, single_minority_row=True, keeps_decimals=True),
     "HistogramSynthesizer": Case(
         # A large budget, so that rare values outlive the noise and the tests can look for them.
         lambda **p: HistogramSynthesizer(**{"epsilon": 1000.0, **p}),

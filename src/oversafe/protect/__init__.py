@@ -1,6 +1,8 @@
 """Protectors: samplers that keep real rows, and synthesizers that never do."""
 
 from oversafe.protect.base import Protector, Sampler, Synthesizer
+from oversafe.protect.bayesian_network import BayesianNetwork
+from oversafe.protect.copula import GaussianCopula
 from oversafe.protect.histograms import HistogramSynthesizer
 from oversafe.protect.oversamplers import (
     ADASYN,
@@ -20,7 +22,9 @@ __all__ = [
     "SMOTE",
     "SMOTENC",
     "SVMSMOTE",
+    "BayesianNetwork",
     "BorderlineSMOTE",
+    "GaussianCopula",
     "HistogramSynthesizer",
     "KMeansSMOTE",
     "PrivateSMOTE",

@@ -12,11 +12,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oversafe.data.column import Column
-from oversafe.data.encode import column_codes, column_values, domain_codes
+from oversafe.data.encode import column_values, domain_codes
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.privacy.guarantee import SEEDED, Guarantee, check_epsilon
 from oversafe.protect.base import Sampler, check_labels
+from oversafe.protect.margins import finite_codes
 from oversafe.protect.neighbors import nearest_rows, standardised
 from oversafe.protect.quasi_identifiers import SUGGESTED, check_count, chosen_columns, group_sizes
 
@@ -201,7 +202,7 @@ class PrivateSMOTE(Sampler):
         epsilon, quasi_identifiers, k_neighbors, n_copies : sequence, optional
             The values to combine.
         """
-        choices = {
+        choices: dict[str, list[Any]] = {
             "epsilon": [self.epsilon] if epsilon is None else list(epsilon),
             "quasi_identifiers": (
                 [self.quasi_identifiers] if quasi_identifiers is None else list(quasi_identifiers)
@@ -211,8 +212,8 @@ class PrivateSMOTE(Sampler):
         }
         if empty := [name for name, values in choices.items() if not values]:
             raise InputError(f"{empty[0]} is an empty list; give at least one value, or leave it out")
-        for settings in product(*choices.values()):
-            self._check(dict(zip(choices, settings, strict=True)))
+        for values in product(*choices.values()):
+            self._check(dict(zip(choices, values, strict=True)))
         table, labels, shape = self._read(X, y)
         check_labels(labels)
         table, codes = self._coded(table)
@@ -257,11 +258,7 @@ class PrivateSMOTE(Sampler):
     def _coded(self, table: pd.DataFrame) -> tuple[pd.DataFrame, list[FloatArray]]:
         self.schema_ = self._check_schema(table, self.schema)
         table = self.schema_.conform(table)
-        codes = [column_codes(column, table[column.name]) for column in self.schema_]
-        for column, values in zip(self.schema_, codes, strict=True):
-            if np.isinf(values).any():
-                raise InputError(f"column {column.name!r} holds infinite values; replace them")
-        return table, codes
+        return table, finite_codes(self.schema_, table)
 
     def _at_risk(
         self, codes: list[FloatArray], given: Sequence[Any] | None

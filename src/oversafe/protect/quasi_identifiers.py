@@ -154,10 +154,9 @@ def chosen_columns(
     names = list(schema.names)
     positions = []
     for item in given:
-        is_number = isinstance(item, int | np.integer) and not isinstance(item, bool)
         if str(item) in names:
             position = names.index(str(item))
-        elif is_number and 0 <= item < len(names):
+        elif isinstance(item, int | np.integer) and 0 <= int(item) < len(names):
             position = int(item)
         else:
             raise InputError(
