@@ -16,7 +16,9 @@ from oversafe.protect import (
     BorderlineSMOTE,
     GaussianCopula,
     HistogramSynthesizer,
+    KAnonymizer,
     KMeansSMOTE,
+    NHSSanitizer,
     PrivateSMOTE,
     Protector,
     RandomOverSampler,
@@ -70,6 +72,19 @@ CASES: dict[str, Case] = {
         lambda **p: PrivateSMOTE(**{"quasi_identifiers": [0], **p}),
         single_minority_row=True,
         keeps_decimals=True,
+    ),
+    "KAnonymizer": Case(
+        lambda **p: KAnonymizer(**{"quasi_identifiers": [0], **p}),
+        single_minority_row=True,
+        keeps_decimals=True,
+    ),
+    "NHSSanitizer": Case(
+        lambda **p: NHSSanitizer(**{"quasi_identifiers": [0], **p}),
+        single_minority_row=True,
+        keeps_decimals=True,
+        expected_failed_checks={
+            "check_samplers_string": "a category that fewer than ten rows have is meant to vanish"
+        },
     ),
     "GaussianCopula": Case(GaussianCopula, single_minority_row=True, keeps_decimals=True),
     "BayesianNetwork": Case(BayesianNetwork, single_minority_row=True, keeps_decimals=True),

@@ -1,5 +1,6 @@
 """Protectors: samplers that keep real rows, and synthesizers that never do."""
 
+from oversafe.protect.anonymizer import KAnonymizer
 from oversafe.protect.base import Protector, Sampler, Synthesizer
 from oversafe.protect.bayesian_network import BayesianNetwork
 from oversafe.protect.copula import GaussianCopula
@@ -16,6 +17,7 @@ from oversafe.protect.oversamplers import (
 )
 from oversafe.protect.private_smote import PrivateSMOTE
 from oversafe.protect.quasi_identifiers import suggest_quasi_identifiers
+from oversafe.protect.sanitizer import NHSSanitizer
 
 __all__ = [
     "ADASYN",
@@ -26,7 +28,9 @@ __all__ = [
     "BorderlineSMOTE",
     "GaussianCopula",
     "HistogramSynthesizer",
+    "KAnonymizer",
     "KMeansSMOTE",
+    "NHSSanitizer",
     "PrivateSMOTE",
     "Protector",
     "RandomOverSampler",
