@@ -9,11 +9,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import import_time, read_csv
+from benchmarks import import_time, private_smote, read_csv
 from benchmarks.runner import CHECKOUT, measure, show, summarize, write
 
 # Each module says in SUMMARY what it compares and makes its sides, ours first, in sides(quick, folder).
-BENCHMARKS = {"import": import_time, "read-csv": read_csv}
+BENCHMARKS = {"import": import_time, "private-smote": private_smote, "read-csv": read_csv}
 
 
 def default_file(name: str, quick: bool) -> Path:
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console()
     if options.name is None:
         for name, module in sorted(BENCHMARKS.items()):
-            console.print(f"{name:12} {module.SUMMARY}", highlight=False, soft_wrap=True)
+            console.print(f"{name:14} {module.SUMMARY}", highlight=False, soft_wrap=True)
         return 0
     if options.rounds is not None and options.rounds < 1:
         parser.error(f"--rounds must be at least 1, not {options.rounds}")

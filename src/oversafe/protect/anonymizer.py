@@ -18,13 +18,13 @@ from oversafe.privacy.guarantee import Guarantee
 from oversafe.protect.base import Sampler
 from oversafe.protect.margins import finite_codes
 from oversafe.protect.quasi_identifiers import (
-    SUGGESTED,
     check_count,
     check_share,
     chosen_columns,
     dense_ids,
     group_sizes,
 )
+from oversafe.text import listed
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -51,8 +51,7 @@ class KAnonymizer(Sampler):
     k_anonymity : int, default=5
         How many rows a group has at least.
     quasi_identifiers : list of column names or positions, optional
-        What an outsider may know of a person. When not given, the set of up to four columns that singles out
-        most rows is grown from the table; see :func:`suggest_quasi_identifiers`.
+        What an outsider may know of a person: every column, or every one but the sensitive, when not given.
     l_diversity : int, optional
         How many different sensitive values a group has at least.
     t_closeness : float, optional
@@ -136,7 +135,11 @@ class KAnonymizer(Sampler):
         self.schema_ = self._check_schema(table, self.schema)
         table = self.schema_.conform(table)
         codes = finite_codes(self.schema_, table)
-        columns = chosen_columns(self.quasi_identifiers, self.schema_, codes, self.k_anonymity)
+        columns = (
+            [i for i, name in enumerate(self.schema_.names) if name != str(self.sensitive)]
+            if self.quasi_identifiers is None
+            else chosen_columns(self.quasi_identifiers, self.schema_)
+        )
         self.quasi_identifiers_ = tuple(self.schema_.names[i] for i in columns)
         self.guarantee_ = self._guarantee()
         trees = {
@@ -199,14 +202,13 @@ class KAnonymizer(Sampler):
 
     def _guarantee(self) -> Guarantee:
         reasons = [
-            f"each combination of {', '.join(self.quasi_identifiers_)} is shared by at least "
-            f"{self.k_anonymity} rows, which says nothing of an outsider who knows other columns",
-            _OTHERS,
+            f"each combination of {listed(self.quasi_identifiers_)} is shared by at least {self.k_anonymity} rows, "
+            "which bounds what a row tells by itself and not what the groups together tell of one person"
         ]
+        if len(self.quasi_identifiers_) < len(self.schema_):
+            reasons.append(_OTHERS)
         if (self.l_diversity or 1) < 2 and self.t_closeness is None:
             reasons.append(_SAME)
-        if self.quasi_identifiers is None:
-            reasons.append(SUGGESTED)
         return Guarantee.none(*reasons, _COMPOSE)
 
     def _tree(self, column: Column) -> list[tuple[str, ...]] | None:

@@ -97,7 +97,7 @@ def explain(method: str) -> str:
     known = EXPLANATIONS.get(method)
     lines = [f"{method} ({kind.__name__})", ""]
     if known is None:
-        lines += [inspect.getdoc(kind).partition("\n\n")[0] if kind.__doc__ else kind.__name__]
+        lines += [(inspect.getdoc(kind) or kind.__name__).partition("\n\n")[0]]
     else:
         lines += [f"What it does: {known.does}", ""]
         lines += [f"What it promises: {known.promises}", ""]

@@ -19,7 +19,13 @@ from oversafe.privacy.guarantee import SEEDED, Guarantee, check_epsilon
 from oversafe.protect.base import Sampler, check_labels
 from oversafe.protect.margins import finite_codes
 from oversafe.protect.neighbors import nearest_rows, standardised
-from oversafe.protect.quasi_identifiers import SUGGESTED, check_count, chosen_columns, group_sizes
+from oversafe.protect.quasi_identifiers import (
+    SUGGESTED,
+    check_count,
+    chosen_columns,
+    group_sizes,
+    telling_set,
+)
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -264,7 +270,9 @@ class PrivateSMOTE(Sampler):
         self, codes: list[FloatArray], given: Sequence[Any] | None
     ) -> tuple[list[int], NDArray[np.bool_], NDArray[np.bool_]]:
         """Return the quasi-identifiers, the rows to replace and the high-risk rows."""
-        columns = chosen_columns(given, self.schema_, codes, self.k_anonymity)
+        columns = (
+            telling_set(codes, self.k_anonymity) if given is None else chosen_columns(given, self.schema_)
+        )
         high_risk = group_sizes([codes[i] for i in columns]) < self.k_anonymity
         replaced = np.ones_like(high_risk) if self.synthesize == "all" else high_risk
         return columns, replaced, high_risk
@@ -334,8 +342,11 @@ class PrivateSMOTE(Sampler):
         )
 
 
-def _weights(epsilon: float | None, n: int, rng: np.random.Generator) -> FloatArray:
-    return rng.random(n) if epsilon is None else rng.laplace(0.0, 1.0 / epsilon, n)
+def _moved(base: FloatArray, step: FloatArray, epsilon: float | None, rng: np.random.Generator) -> FloatArray:
+    weights = rng.random(len(base)) if epsilon is None else rng.laplace(0.0, 1.0 / epsilon, len(base))
+    # What overflows lies beyond the range anyhow, and comes back into it.
+    with np.errstate(over="ignore"):
+        return base + weights * step
 
 
 def _new_numbers(
@@ -358,14 +369,14 @@ def _new_numbers(
     base = np.where(np.isnan(own), other, own)
     step = other - base
     step = np.where(step == 0, deviation * rng.choice([-1.0, 1.0], len(step)), step)
-    new = grid.settle(base + _weights(epsilon, len(base), rng) * step)
+    new = grid.settle(_moved(base, step, epsilon, rng))
     if not grid.must_differ:
         return new
     same = np.flatnonzero(new == own)
     for _ in range(_REDRAWS):
         if not len(same):
             return new
-        new[same] = grid.settle(base[same] + _weights(epsilon, len(same), rng) * step[same])
+        new[same] = grid.settle(_moved(base[same], step[same], epsilon, rng))
         same = same[new[same] == own[same]]
     new[same] = grid.beside(own[same], rng)
     return new

@@ -141,14 +141,14 @@ def group_sizes(columns: Sequence[NDArray[Any]]) -> IntArray:
     return np.bincount(ids)[ids]
 
 
-def chosen_columns(
-    given: Sequence[Any] | str | None, schema: Schema, codes: Sequence[NDArray[np.float64]], k: int
-) -> list[int]:
-    """Return the positions of the quasi-identifiers, or of those that single out most rows."""
-    if given is None:
-        # One set is grown, which is quick, and singles out nearly as many rows as the best.
-        values = [dense_ids(column) for column in codes]
-        return list(ranked_sets(values, k, 4, 1)[0][0])
+def telling_set(codes: Sequence[NDArray[np.float64]], k: int) -> list[int]:
+    """Return the set of up to four columns that singles out most rows, grown column by column."""
+    # One set is grown, which is quick, and singles out nearly as many rows as the best.
+    return list(ranked_sets([dense_ids(column) for column in codes], k, 4, 1)[0][0])
+
+
+def chosen_columns(given: Sequence[Any], schema: Schema) -> list[int]:
+    """Return the positions of the quasi-identifiers that were given by name or by position."""
     if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray | pd.Index):
         raise InputError(f"quasi_identifiers = {given!r} was given; give a list of columns")
     names = list(schema.names)

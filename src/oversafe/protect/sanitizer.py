@@ -50,8 +50,8 @@ class NHSSanitizer(Sampler):
     Parameters
     ----------
     quasi_identifiers : list of column names or positions, optional
-        What an outsider may know of a person. When not given, the set of up to four columns that singles out
-        most rows is grown from the table; see :func:`suggest_quasi_identifiers`.
+        What an outsider may know of a person. When not given, the four columns that single out most rows
+        each by itself; see :func:`suggest_quasi_identifiers`.
     k_anonymity : int, default=10
         How many rows must share a combination.
     cap : float, default=0.95
@@ -121,7 +121,11 @@ class NHSSanitizer(Sampler):
         self.schema_ = self._check_schema(table, self.schema)
         table = self.schema_.conform(table)
         codes = finite_codes(self.schema_, table)
-        columns = chosen_columns(self.quasi_identifiers, self.schema_, codes, self.k_anonymity)
+        columns = (
+            self._telling(codes)
+            if self.quasi_identifiers is None
+            else chosen_columns(self.quasi_identifiers, self.schema_)
+        )
         self.quasi_identifiers_ = tuple(self.schema_.names[i] for i in columns)
         self.guarantee_ = Guarantee.none(*_REASONS, *([SUGGESTED] if self.quasi_identifiers is None else []))
         if len(table) < self.k_anonymity:
@@ -138,6 +142,10 @@ class NHSSanitizer(Sampler):
         labels = labels.iloc[self.kept_].reset_index(drop=True)
         self.sampling_strategy_ = labels.value_counts().to_dict()
         return table, labels
+
+    def _telling(self, codes: list[FloatArray]) -> list[int]:
+        alone = [int((group_sizes([values]) < self.k_anonymity).sum()) for values in codes]
+        return sorted(np.argsort(np.negative(alone), kind="stable")[:4].tolist())
 
     def _calmed(self, column: Column, codes: FloatArray) -> FloatArray:
         """Return a column without outliers and rare categories."""
