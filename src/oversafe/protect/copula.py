@@ -24,6 +24,9 @@ _REASONS = (
     "a class of few rows is modelled by few rows, so that synthetic rows may lie close to them",
 )
 
+# Estimates from coarse columns may come out beyond 1.
+_STRONGEST = 0.995
+
 
 @dataclass(frozen=True)
 class _Part:
@@ -50,7 +53,7 @@ class GaussianCopula(Synthesizer):
     schema : Schema, optional
         What the columns are; read from the table when not given.
     random_state : int, optional
-        Makes fit and sample repeatable.
+        Makes the sample repeatable.
 
     Attributes
     ----------
@@ -100,7 +103,6 @@ class GaussianCopula(Synthesizer):
         members, classes = pd.factorize(labels, sort=True)
         self.classes_ = np.asarray(classes)
         self.class_counts_ = np.bincount(members)
-        rng = np.random.default_rng(self.random_state)
         codes = finite_codes(self.schema_, table)
         self._gaps = [bool(np.isnan(values).any()) for values in codes]
         self._parts: list[list[_Part]] = []
@@ -108,40 +110,38 @@ class GaussianCopula(Synthesizer):
         for c in range(len(self.classes_)):
             rows = np.flatnonzero(members == c)
             self._parts.append([_part(k, v[rows]) for k, v in zip(self.schema_, codes, strict=True)])
-            scores[rows] = self._scores([v[rows] for v in codes], self._parts[c], rng)
+            scores[rows] = self._scores([v[rows] for v in codes], self._parts[c])
             self._report("Fitting the classes", (c + 1) / len(self.classes_))
         pooled = _correlation(scores)
         d = scores.shape[1]
-        fitted = []
-        for c, n in enumerate(self.class_counts_):
-            own = _correlation(scores[members == c])
-            fitted.append((n * own + d * pooled) / (n + d))
-        self.correlations_ = np.array(fitted)
+        self.correlations_ = np.array(
+            [
+                (n * _correlation(scores[members == c]) + d * pooled) / (n + d)
+                for c, n in enumerate(self.class_counts_)
+            ]
+        )
 
-    def _scores(self, codes: list[FloatArray], parts: list[_Part], rng: np.random.Generator) -> FloatArray:
-        """Return the rows of one class as normal variables."""
+    def _scores(self, codes: list[FloatArray], parts: list[_Part]) -> FloatArray:
+        """Return what each value of one class says of its normal variable: the mean of its interval."""
         from scipy.special import ndtri
         from scipy.stats import rankdata
 
         columns = []
-        n = len(codes[0])
         for values, part, has_gaps in zip(codes, parts, self._gaps, strict=True):
             gaps = np.isnan(values)
-            shares = rng.random(n)
+            known = np.zeros(len(values))
             if part.margin is not None:
                 present = values[~gaps]
-                shares[~gaps] = (rankdata(present) - 0.5) / len(present)
+                known[~gaps] = ndtri((rankdata(present) - 0.5) / len(present))
             elif len(part.order):
-                # Anywhere in the category's interval, so that the variable is normal.
-                place = np.argsort(part.order)[np.where(gaps, part.order[0], values).astype(np.int64)]
-                below = np.concatenate([[0.0], part.ends])
-                inside = below[place] + (below[place + 1] - below[place]) * shares
-                shares = np.where(gaps, shares, inside)
-            columns.append(shares)
+                means = np.empty(len(part.order))
+                means[part.order] = _interval_means(part.ends)
+                known = np.where(gaps, 0.0, means[np.where(gaps, 0, values).astype(np.int64)])
+            columns.append(known)
             if has_gaps:
-                width = np.where(gaps, part.missing, 1 - part.missing)
-                columns.append(np.where(gaps, 0.0, part.missing) + width * rng.random(n))
-        return ndtri(np.clip(np.column_stack(columns), 1e-9, 1 - 1e-9))
+                below, above = _interval_means(np.array([part.missing, 1.0]))
+                columns.append(np.where(gaps, below, above))
+        return np.column_stack(columns)
 
     def _draw(self, classes: NDArray[np.int64], rng: np.random.Generator) -> pd.DataFrame:
         from scipy.special import ndtr
@@ -184,19 +184,38 @@ def _part(column: Column, codes: FloatArray) -> _Part:
     return _Part(missing, None, np.cumsum(counts[order]) / counts.sum(), order)
 
 
+def _interval_means(ends: FloatArray) -> FloatArray:
+    """Return the mean of a normal variable within each interval of shares that ends there."""
+    from scipy.special import ndtri
+    from scipy.stats import norm
+
+    edges = np.concatenate([[0.0], np.minimum(ends, 1.0)])
+    heights = norm.pdf(ndtri(edges))
+    shares = np.diff(edges)
+    return np.divide(-np.diff(heights), shares, out=np.zeros(len(shares)), where=shares > 0)
+
+
 def _correlation(scores: FloatArray) -> FloatArray:
+    """Return the correlation of the normal variables behind the scores.
+
+    The score m of a variable z is E[z | value], so that Cov(m, z') = rho Var(m), and for two coarse ones
+    Cov(m, m') = rho Var(m) Var(m') to first order: without the variances categories would seem less related
+    than they are.
+    """
     d = scores.shape[1]
     if len(scores) < 2:
         return np.eye(d)
     centred = scores - scores.mean(axis=0)
-    deviation = centred.std(axis=0)
-    scaled = np.divide(centred, deviation, out=np.zeros_like(centred), where=deviation > 0)
-    correlation = scaled.T @ scaled / len(scores)
+    covariance = centred.T @ centred / len(scores)
+    variance = np.outer(np.diag(covariance), np.diag(covariance))
+    correlation = np.divide(covariance, variance, out=np.zeros((d, d)), where=variance > 1e-12)
+    correlation = np.clip(correlation, -_STRONGEST, _STRONGEST)
     np.fill_diagonal(correlation, 1.0)
     return correlation
 
 
 def _root(correlation: FloatArray) -> FloatArray:
-    """Return A with A A' = the correlation, negative eigenvalues of a rounding error apart."""
+    """Return A with A A' = the nearest correlation without negative eigenvalues."""
     values, vectors = np.linalg.eigh(correlation)
-    return vectors * np.sqrt(np.maximum(values, 0.0))
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return root / np.sqrt(np.square(root).sum(axis=1, keepdims=True))
