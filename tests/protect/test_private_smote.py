@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from oversafe.data import Column, Schema, load_dataset
 from oversafe.errors import InputError
@@ -96,8 +97,6 @@ def test_numbers_move_by_laplace_noise_times_the_difference():
         sampler.source_
     ]
     # Kolmogorov-Smirnov over 80,000 draws: fails by chance with probability 1e-7.
-    from scipy import stats
-
     assert stats.kstest(moved, stats.laplace(scale=1 / epsilon).cdf).pvalue > 1e-7
     uniform = PrivateSMOTE(None, ["x"], k_neighbors=1, n_copies=20_000, schema=schema, random_state=0)
     X_new, _ = uniform.fit_resample(X, [0, 1, 0, 1])
@@ -118,19 +117,29 @@ def test_equal_values_move_by_the_standard_deviation():
     )
     sampler = PrivateSMOTE(1.0, ["x"], k_neighbors=1, n_copies=20_000, schema=schema, random_state=0)
     X_new, _ = sampler.fit_resample(X, [0, 1, 0, 1])
-    from scipy import stats
-
     moved = X_new["x"].to_numpy() - X["x"].to_numpy()[sampler.source_]
     assert stats.kstest(moved, stats.laplace(scale=X["x"].std(ddof=0)).cdf).pvalue > 1e-7
 
 
-def test_values_beyond_the_range_are_reflected():
-    column = Column("x", "continuous", "float64", bounds=(0.0, 10.0))
-    grid = private_smote._Grid.of(column, np.array([0.0, 10.0]))
-    given = np.array([-3.0, 12.0, 23.0, 5.0, -10.5, np.inf, np.nan])
-    settled = grid.settle(given)
-    np.testing.assert_allclose(settled[:5], [3.0, 8.0, 3.0, 5.0, 9.5])
-    assert 0 <= settled[5] <= 10 and np.isnan(settled[6])
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 5.0])
+def test_noise_is_drawn_again_until_the_result_lies_in_the_range(epsilon):
+    grid = private_smote._Grid(0.0, 10.0, None, "float64", True)
+    rng = np.random.default_rng(0)
+    n = 20_000
+    moved = private_smote._moved(np.full(n, 9.0), np.full(n, -3.0), grid, epsilon, rng)
+    assert moved.min() >= 0 and moved.max() <= 10
+    # What rejection gives, from 9 with a step of -3: two samples of one distribution, fails with 1e-7.
+    plain = 9.0 - 3.0 * rng.laplace(0.0, 1 / epsilon, 100 * n)
+    plain = plain[(plain >= 0) & (plain <= 10)][: 2 * n]
+    assert stats.ks_2samp(moved, plain).pvalue > 1e-7
+
+
+def test_endless_noise_is_even_over_the_range():
+    grid = private_smote._Grid(-5.0, 10.0, None, "float64", True)
+    rng = np.random.default_rng(0)
+    for epsilon, step in ((1e-300, 1.0), (1e-20, 1e-9), (1e-8, 1e300)):
+        moved = private_smote._moved(np.full(20_000, 9.0), np.full(20_000, step), grid, epsilon, rng)
+        assert stats.kstest(moved, stats.uniform(-5, 15).cdf).pvalue > 1e-7
 
 
 def test_categories_come_from_the_neighbours_or_from_all_when_they_agree():

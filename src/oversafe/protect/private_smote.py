@@ -89,8 +89,8 @@ class PrivateSMOTE(Sampler):
     standardised features. Each value is made by itself, with a neighbour of its own, drawn at random:
 
     - a number is a + Laplace(0, 1 / epsilon) (b - a), with the column's standard deviation in place of b - a
-      where both are equal. A result beyond the column's range is reflected at its ends, and one
-      that equals its source after rounding is drawn again;
+      where both are equal. The noise is drawn again until the result lies in the column's range, and
+      differs from its source after rounding;
     - a category is drawn from the different ones among the neighbours, or from all when they agree;
     - a number is missing when the drawn neighbour's is; where only the row's own is missing, the
       neighbour's takes its place, with noise of the standard deviation.
@@ -366,20 +366,50 @@ def _new_numbers(
     deviation = _deviation(present)
     # Line 17: every value has a neighbour of its own.
     other = codes[np.take_along_axis(near, rng.integers(near.shape[1], size=(len(near), 1)), axis=1)[:, 0]]
-    base = np.where(np.isnan(own), other, own)
+    base = np.clip(np.where(np.isnan(own), other, own), grid.low, grid.high)
     step = other - base
     step = np.where(step == 0, deviation * rng.choice([-1.0, 1.0], len(step)), step)
-    new = grid.settle(_moved(base, step, epsilon, rng))
+    new = grid.settle(_moved(base, step, grid, epsilon, rng))
     if not grid.must_differ:
         return new
     same = np.flatnonzero(new == own)
     for _ in range(_REDRAWS):
         if not len(same):
             return new
-        new[same] = grid.settle(_moved(base[same], step[same], epsilon, rng))
+        new[same] = grid.settle(_moved(base[same], step[same], grid, epsilon, rng))
         same = same[new[same] == own[same]]
     new[same] = grid.beside(own[same], rng)
     return new
+
+
+def _moved(
+    base: FloatArray, step: FloatArray, grid: _Grid, epsilon: float | None, rng: np.random.Generator
+) -> FloatArray:
+    """Return base + weight * step, as if the weight were drawn again until that lies in the range.
+
+    The result moves to one side or the other, with the probability that the noise has there before the end of
+    the range, and then by a draw from that side alone; without loops, and at any epsilon.
+    """
+    reach = np.abs(step)
+    forward, backward = grid.high - base, base - grid.low
+    ahead, behind = np.where(step >= 0, forward, backward), np.where(step >= 0, backward, forward)
+    share = rng.random(len(base))
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        if epsilon is None:
+            # A step away from the range, which only the standard deviation's can be, turns back.
+            turned = (ahead <= 0) & (behind > 0)
+            way = np.minimum(reach, np.where(turned, behind, ahead)) * share
+            signs = np.where(turned, -np.sign(step), np.sign(step))
+        else:
+            mass_ahead = -np.expm1(-epsilon * (ahead / reach))
+            mass_behind = -np.expm1(-epsilon * (behind / reach))
+            is_ahead = rng.random(len(base)) * (mass_ahead + mass_behind) < mass_ahead
+            mass, most = np.where(is_ahead, mass_ahead, mass_behind), np.where(is_ahead, ahead, behind)
+            drawn = -np.log1p(-share * mass) / epsilon * reach
+            # With so little left to tell apart, the noise is even over the range.
+            way = np.minimum(np.where(np.isfinite(drawn) & (mass > 1e-12), drawn, share * most), most)
+            signs = np.where(is_ahead, np.sign(step), -np.sign(step))
+    return base + signs * np.where(reach > 0, way, 0.0)
 
 
 def _deviation(present: FloatArray) -> float:
@@ -412,15 +442,8 @@ class _Grid:
         return cls(low, high, decimals, narrow, enough and high > low)
 
     def settle(self, numbers: FloatArray) -> FloatArray:
-        """Return numbers reflected at the ends of the range and rounded as the column is."""
-        span = self.high - self.low
-        if span <= 0 or not np.isfinite(span):
-            return np.where(np.isnan(numbers), np.nan, np.clip(numbers, self.low, self.high))
-        # Far beyond the range only the remainder counts, and infinity has none.
-        away = np.clip((numbers - self.low) / span, -1e12, 1e12) % 2.0
-        inside = self.low + span * np.where(away > 1.0, 2.0 - away, away)
-        if self.decimals is not None:
-            inside = np.round(inside, self.decimals)
+        """Return numbers rounded as the column is, and not beyond its range."""
+        inside = numbers if self.decimals is None else np.round(numbers, self.decimals)
         # As it will be stored, so that a comparison with the source is one of what will be published.
         return np.clip(inside, self.low, self.high).astype(self.dtype).astype(np.float64)
 
