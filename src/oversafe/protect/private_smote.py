@@ -342,13 +342,6 @@ class PrivateSMOTE(Sampler):
         )
 
 
-def _moved(base: FloatArray, step: FloatArray, epsilon: float | None, rng: np.random.Generator) -> FloatArray:
-    weights = rng.random(len(base)) if epsilon is None else rng.laplace(0.0, 1.0 / epsilon, len(base))
-    # What overflows lies beyond the range anyhow, and comes back into it.
-    with np.errstate(over="ignore"):
-        return base + weights * step
-
-
 def _new_numbers(
     column: Column,
     codes: FloatArray,
