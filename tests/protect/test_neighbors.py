@@ -27,9 +27,10 @@ def test_small_tables_are_searched_exactly(n, d, n_jobs):
     np.testing.assert_array_equal(found, truth(features, rows, 3)[1][:, 1:])
 
 
-@pytest.mark.parametrize("d", [8, 20])
+@pytest.mark.parametrize("d", [8, 20, 40])
 def test_large_tables_are_searched_nearly_exactly(monkeypatch, d):
     monkeypatch.setattr(neighbors, "_ALL_PAIRS", 0.0)
+    monkeypatch.setattr(neighbors, "_ALL_PRODUCTS", 0.0)
     rng = np.random.default_rng(d)
     features = rng.normal(size=(4000, 4)) @ rng.normal(size=(4, d)) + 0.3 * rng.normal(size=(4000, d))
     rows = np.arange(0, 4000, 3)

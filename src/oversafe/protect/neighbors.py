@@ -16,8 +16,10 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Progress = Callable[[float], None]
 
-# Coordinate differences up to which every pair is looked at: some seconds on one core.
+# Coordinate differences up to which every pair is looked at: half a minute on one core at most, as matrix
+# products, which take many dimensions, are ten times as quick.
 _ALL_PAIRS = 3e10
+_ALL_PRODUCTS = 3e11
 # Above this many dimensions a tree of cuts visits most of the table.
 _TREE_DIMENSIONS = 12
 _LOW_DIMENSIONS = 4
@@ -29,7 +31,8 @@ _LEAF = 64
 _FEW_DIMENSIONS = 24
 _TILE = 512
 # How many times as many rows as are wanted are looked at in all dimensions.
-_CANDIDATES = 8
+_CANDIDATES = 16
+_COMPONENTS = 20
 # More categories than this are placed at random in so many dimensions, which keeps their distances roughly.
 _WIDEST = 32
 
@@ -102,7 +105,8 @@ def nearest_rows(
         return np.empty((0, k), dtype=np.int64)
     kept = _at_most(features, k + 1)
     dimensions = features.shape[1]
-    exact = float(len(rows)) * len(kept) * dimensions <= _ALL_PAIRS
+    most = _ALL_PAIRS if dimensions <= _FEW_DIMENSIONS else _ALL_PRODUCTS
+    exact = float(len(rows)) * len(kept) * dimensions <= most
     if exact and (dimensions > _LOW_DIMENSIONS or len(kept) < 1000):
         found = _among_all(features, kept, rows, k + 1, n_jobs, progress)
     elif dimensions <= _TREE_DIMENSIONS:
@@ -209,7 +213,9 @@ def _by_components(
 ) -> IntArray:
     from sklearn.decomposition import PCA
 
-    components = PCA(_TREE_DIMENSIONS, svd_solver="covariance_eigh").fit_transform(features)
+    components = PCA(min(_COMPONENTS, features.shape[1]), svd_solver="covariance_eigh").fit_transform(
+        features
+    )
     candidates = _in_tree(
         components, kept, rows, min(_CANDIDATES * k, len(kept)), _TOLERANCE, n_jobs, progress
     )
