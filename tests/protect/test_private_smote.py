@@ -147,13 +147,25 @@ def test_categories_come_from_the_neighbours_or_from_all_when_they_agree():
     codes = np.array([0.0, 1.0, 2.0, np.nan])
     column = Column("c", "categorical", "object", True, categories=("a", "b", "c"))
     near = np.tile([[0, 0, 1], [3, 2, 2], [1, 1, 1]], (20_000, 1))
-    drawn = private_smote._new_categories(column, codes, np.zeros(len(near), int), near, 1.0, rng)
+    drawn = private_smote._new_categories(column, codes, near, rng)
     rows = [np.where(np.isnan(d), 3, d).astype(int) for d in drawn.reshape(-1, 3).T]
     # Each of the different categories alike: 0.5 or 0.25, within 6 standard deviations (failure < 1e-8).
     for row, shares in zip(rows, [[0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5], [0.25, 0.25, 0.25, 0.25]], strict=True):
         found = np.bincount(row, minlength=4) / len(row)
         np.testing.assert_allclose(found, shares, atol=6 * 0.5 / np.sqrt(len(row)))
         assert (found[np.array(shares) == 0] == 0).all()
+
+
+def test_categories_can_be_those_of_the_neighbours_as_they_occur():
+    X = pd.DataFrame({"x": np.arange(40) + 0.5, "c": ["rare"] * 2 + ["common"] * 38})
+    y = [0, 1] * 20
+    plain = PrivateSMOTE(1.0, ["x"], k_neighbors=3, n_copies=50, random_state=0)
+    X_new, _ = plain.fit_resample(X, y)
+    # Most neighbours agree, and either category is as likely.
+    assert (X_new["c"] == "rare").mean() > 0.3
+    X_new, _ = plain.set_params(categories="neighbors").fit_resample(X, y)
+    # At most what a neighbour list can hold of the two.
+    assert 0 < (X_new["c"] == "rare").mean() < 0.15
 
 
 def test_missing_numbers_follow_the_neighbour():
@@ -242,6 +254,7 @@ def test_suggestions_rank_sets_by_the_rows_that_they_single_out():
         ({"k_neighbors": 240}, "ask for fewer neighbours"),
         ({"n_copies": 1.5}, "n_copies"),
         ({"synthesize": "some"}, "'high-risk' or 'all'"),
+        ({"categories": "any"}, "'published' or 'neighbors'"),
         ({"quasi_identifiers": ["nobody"]}, "'nobody' is not a column"),
         ({"quasi_identifiers": "age"}, "a list of columns"),
         ({"quasi_identifiers": []}, "is empty"),

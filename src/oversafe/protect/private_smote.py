@@ -113,6 +113,10 @@ class PrivateSMOTE(Sampler):
         Which rows to replace.
     random_state : int, optional
         Makes the result repeatable, for experiments.
+    categories : {"published", "neighbors"}, default="published"
+        How a category is drawn. "published" is the paper's rule, above: the different ones are equally
+        likely, and where all neighbours agree any category of the column is. "neighbors" takes the drawn
+        neighbour's own, as SMOTE would: rare categories stay rare, which costs a classifier about half as much.
     n_jobs : int, optional
         Number of threads of the neighbour search, as in joblib.
     schema : Schema, optional
@@ -157,7 +161,7 @@ class PrivateSMOTE(Sampler):
     >>> X, y = load_dataset("breast_cancer")
     >>> sampler = PrivateSMOTE(epsilon=1.0, quasi_identifiers=list(X.columns[:2]), n_copies=2, random_state=0)
     >>> X_new, y_new = sampler.fit_resample(X, y)
-    >>> len(X_new) == len(X) + sampler.high_risk_.sum()
+    >>> len(X_new) - len(X) == int(sampler.high_risk_.sum())
     True
     >>> sampler.guarantee_.status
     'nominal'
@@ -173,6 +177,7 @@ class PrivateSMOTE(Sampler):
         synthesize: Literal["high-risk", "all"] = "high-risk",
         random_state: int | None = None,
         *,
+        categories: Literal["published", "neighbors"] = "published",
         n_jobs: int | None = None,
         schema: Schema | None = None,
     ):
@@ -183,6 +188,7 @@ class PrivateSMOTE(Sampler):
         self.n_copies = n_copies
         self.synthesize = synthesize
         self.random_state = random_state
+        self.categories = categories
         self.n_jobs = n_jobs
         self.schema = schema
 
@@ -260,6 +266,8 @@ class PrivateSMOTE(Sampler):
         check_count("n_copies", settings["n_copies"], 1)
         if self.synthesize not in ("high-risk", "all"):
             raise InputError(f"synthesize = {self.synthesize!r} was given; use 'high-risk' or 'all'")
+        if self.categories not in ("published", "neighbors"):
+            raise InputError(f"categories = {self.categories!r} was given; use 'published' or 'neighbors'")
 
     def _coded(self, table: pd.DataFrame) -> tuple[pd.DataFrame, list[FloatArray]]:
         self.schema_ = self._check_schema(table, self.schema)
@@ -314,8 +322,13 @@ class PrivateSMOTE(Sampler):
         order = rng.permutation(len(kept) + len(sources))
         released = {}
         for i, (column, codes) in enumerate(zip(self.schema_, searched.codes, strict=True)):
-            rule = _new_categories if column.is_category else _new_numbers
-            fresh = column_values(column, rule(column, codes, sources, near, settings["epsilon"], rng))
+            if not column.is_category:
+                new = _new_numbers(column, codes, sources, near, settings["epsilon"], rng)
+            elif self.categories == "published":
+                new = _new_categories(column, codes, near, rng)
+            else:
+                new = codes[_one_of(near, rng)]
+            fresh = column_values(column, new)
             old = searched.table[column.name].iloc[kept]
             joined = pd.concat([old, fresh.astype(old.dtype)], ignore_index=True)
             released[column.name] = joined.iloc[order].reset_index(drop=True)
@@ -358,7 +371,7 @@ def _new_numbers(
     grid = _Grid.of(column, present)
     deviation = _deviation(present)
     # Line 17: every value has a neighbour of its own.
-    other = codes[np.take_along_axis(near, rng.integers(near.shape[1], size=(len(near), 1)), axis=1)[:, 0]]
+    other = codes[_one_of(near, rng)]
     base = np.clip(np.where(np.isnan(own), other, own), grid.low, grid.high)
     step = other - base
     step = np.where(step == 0, deviation * rng.choice([-1.0, 1.0], len(step)), step)
@@ -403,6 +416,11 @@ def _moved(
             way = np.minimum(np.where(np.isfinite(drawn) & (mass > 1e-12), drawn, share * most), most)
             signs = np.where(is_ahead, np.sign(step), -np.sign(step))
     return base + signs * np.where(reach > 0, way, 0.0)
+
+
+def _one_of(near: IntArray, rng: np.random.Generator) -> IntArray:
+    """Return one of each row's neighbours."""
+    return np.take_along_axis(near, rng.integers(near.shape[1], size=(len(near), 1)), axis=1)[:, 0]
 
 
 def _deviation(present: FloatArray) -> float:
@@ -455,12 +473,7 @@ class _Grid:
 
 
 def _new_categories(
-    column: Column,
-    codes: FloatArray,
-    sources: IntArray,
-    near: IntArray,
-    epsilon: float | None,
-    rng: np.random.Generator,
+    column: Column, codes: FloatArray, near: IntArray, rng: np.random.Generator
 ) -> FloatArray:
     """Return a category for each source: Algorithm 1, lines 20 and 21; missing is one of them."""
     gap = float(len(column.categories or ()))
