@@ -15,6 +15,7 @@ from benchmarks import (
     groundhog,
     import_time,
     linkability,
+    private_smote,
     read_csv,
     recon,
     recon_cases,
@@ -34,6 +35,7 @@ BENCHMARKS: dict[str, ModuleType] = {
     "groundhog": groundhog,
     "import": import_time,
     "linkability": linkability,
+    "private-smote": private_smote,
     "read-csv": read_csv,
     "recon": recon,
     "recon-cases": recon_cases,
@@ -64,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console()
     if options.name is None:
         for name, module in sorted(BENCHMARKS.items()):
-            console.print(f"{name:12} {module.SUMMARY}", highlight=False, soft_wrap=True)
+            console.print(f"{name:14} {module.SUMMARY}", highlight=False, soft_wrap=True)
         return 0
     if options.rounds is not None and options.rounds < 1:
         parser.error(f"--rounds must be at least 1, not {options.rounds}")

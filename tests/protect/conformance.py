@@ -12,9 +12,14 @@ from oversafe.protect import (
     SMOTE,
     SMOTENC,
     SVMSMOTE,
+    BayesianNetwork,
     BorderlineSMOTE,
+    GaussianCopula,
     HistogramSynthesizer,
+    KAnonymizer,
     KMeansSMOTE,
+    NHSSanitizer,
+    PrivateSMOTE,
     Protector,
     RandomOverSampler,
     RandomUnderSampler,
@@ -62,6 +67,27 @@ CASES: dict[str, Case] = {
             "check_samplers_nan": "clusters of identical rows have no sparsity to weigh them by",
         },
     ),
+    "PrivateSMOTE": Case(
+        # One column, so that both kinds of row are there: some share their value with others.
+        lambda **p: PrivateSMOTE(**{"quasi_identifiers": [0], **p}),
+        single_minority_row=True,
+        keeps_decimals=True,
+    ),
+    "KAnonymizer": Case(
+        lambda **p: KAnonymizer(**{"quasi_identifiers": [0], **p}),
+        single_minority_row=True,
+        keeps_decimals=True,
+    ),
+    "NHSSanitizer": Case(
+        lambda **p: NHSSanitizer(**{"quasi_identifiers": [0], **p}),
+        single_minority_row=True,
+        keeps_decimals=True,
+        expected_failed_checks={
+            "check_samplers_string": "a category that fewer than ten rows have is meant to vanish"
+        },
+    ),
+    "GaussianCopula": Case(GaussianCopula, single_minority_row=True, keeps_decimals=True),
+    "BayesianNetwork": Case(BayesianNetwork, single_minority_row=True, keeps_decimals=True),
     "HistogramSynthesizer": Case(
         # A large budget, so that rare values outlive the noise and the tests can look for them.
         lambda **p: HistogramSynthesizer(**{"epsilon": 1000.0, **p}),
