@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -9,10 +10,14 @@ import pandas as pd
 from oversafe.data import Schema
 from oversafe.protect import (
     ADASYN,
+    CTGAN,
     SMOTE,
     SMOTENC,
     SVMSMOTE,
+    TVAE,
+    UMAPSMOTENC,
     BorderlineSMOTE,
+    CopulaGAN,
     HistogramSynthesizer,
     KMeansSMOTE,
     Protector,
@@ -38,6 +43,8 @@ class Case:
         Returns one whose guarantee is proven on the table with the given schema.
     expected_failed_checks : dict of str to str
         imbalanced-learn's own checks that it cannot pass, and why.
+    package : str, optional
+        The optional package that does the work; the tests are skipped where it is not installed.
     """
 
     make: Callable[..., Protector]
@@ -45,6 +52,14 @@ class Case:
     keeps_decimals: bool = False
     proven: Callable[[Schema], Protector] | None = None
     expected_failed_checks: dict[str, str] = field(default_factory=dict)
+    package: str | None = None
+
+    @property
+    def skipped(self) -> str | None:
+        """Why the tests cannot run here, if they cannot."""
+        if self.package is None or find_spec(self.package) is not None:
+            return None
+        return f"needs the optional package {self.package}"
 
 
 CASES: dict[str, Case] = {
@@ -69,6 +84,11 @@ CASES: dict[str, Case] = {
         keeps_decimals=True,
         proven=lambda schema: HistogramSynthesizer(epsilon=1.0, schema=schema),
     ),
+    "UMAPSMOTENC": Case(UMAPSMOTENC, keeps_decimals=True, package="umap"),
+    # Few epochs: the tests look at the form of the result, not at how well it was learned.
+    "CTGAN": Case(lambda **p: CTGAN(**{"epochs": 2, **p}), keeps_decimals=True, package="ctgan"),
+    "TVAE": Case(lambda **p: TVAE(**{"epochs": 30, **p}), keeps_decimals=True, package="ctgan"),
+    "CopulaGAN": Case(lambda **p: CopulaGAN(**{"epochs": 2, **p}), keeps_decimals=True, package="sdv"),
 }
 
 

@@ -1,6 +1,7 @@
 """Protectors: samplers that keep real rows, and synthesizers that never do."""
 
 from oversafe.protect.base import Protector, Sampler, Synthesizer
+from oversafe.protect.generators import CTGAN, TVAE, CopulaGAN
 from oversafe.protect.histograms import HistogramSynthesizer
 from oversafe.protect.oversamplers import (
     ADASYN,
@@ -12,13 +13,18 @@ from oversafe.protect.oversamplers import (
     RandomOverSampler,
     RandomUnderSampler,
 )
+from oversafe.protect.umap_smotenc import UMAPSMOTENC
 
 __all__ = [
     "ADASYN",
+    "CTGAN",
     "SMOTE",
     "SMOTENC",
     "SVMSMOTE",
+    "TVAE",
+    "UMAPSMOTENC",
     "BorderlineSMOTE",
+    "CopulaGAN",
     "HistogramSynthesizer",
     "KMeansSMOTE",
     "Protector",

@@ -12,6 +12,10 @@ from oversafe.protect.base import Protector
 
 METHODS: Mapping[str, type[Protector]] = {
     "histograms": protect.HistogramSynthesizer,
+    "umap-smotenc": protect.UMAPSMOTENC,
+    "ctgan": protect.CTGAN,
+    "tvae": protect.TVAE,
+    "copulagan": protect.CopulaGAN,
     "smote": protect.SMOTE,
     "smotenc": protect.SMOTENC,
     "borderline-smote": protect.BorderlineSMOTE,
