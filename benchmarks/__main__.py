@@ -9,11 +9,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import import_time, read_csv
+from benchmarks import import_time, read_csv, umap_smotenc
 from benchmarks.runner import CHECKOUT, measure, show, summarize, write
 
 # Each module says in SUMMARY what it compares and makes its sides, ours first, in sides(quick, folder).
-BENCHMARKS = {"import": import_time, "read-csv": read_csv}
+BENCHMARKS = {"import": import_time, "read-csv": read_csv, "umap-smotenc": umap_smotenc}
 
 
 def default_file(name: str, quick: bool) -> Path:

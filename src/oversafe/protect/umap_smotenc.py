@@ -42,7 +42,7 @@ class UMAPSMOTENC(Synthesizer):
     in the released table. The original rows are no part of the result.
 
     umap-learn fits the embedding; the back-projection is our own: a draw from the distribution of the
-    point's surroundings in the embedding, among the records of its class. It takes a hundredth of the time of
+    point's surroundings in the embedding, among the records of its class. It takes a small part of the time of
     umap-learn's inverse transform and keeps the spread that averaging would lose.
 
     Parameters
@@ -101,6 +101,9 @@ class UMAPSMOTENC(Synthesizer):
     Notes
     -----
     Needs the extra ``umap``. The first fit in a process waits for umap-learn's compilation.
+
+    A drawn row that equals a real one is drawn again, up to 20 times. Where a table has few possible rows, say two
+    columns of whole numbers, this changes the distribution: what is frequent in it has all been there.
     """
 
     embedding_: FloatArray
@@ -224,7 +227,7 @@ class UMAPSMOTENC(Synthesizer):
             hot = [np.eye(c.max() + 1)[c] / np.sqrt(2.0) for c in self._categories.T]
             features += hot
         matrix = np.hstack(features).astype(np.float32)
-        threads = 1 if self.n_jobs is None else self.n_jobs
+        threads = 1 if self.n_jobs is None else _threads(self.n_jobs)
         # Without a seed UMAP runs on all threads.
         seed = int(np.random.default_rng(self.random_state).integers(2**31)) if threads == 1 else None
         neighbors = min(self.umap_neighbors, len(matrix) - 1)
@@ -346,6 +349,15 @@ class UMAPSMOTENC(Synthesizer):
 class _Points(NamedTuple):
     where: FloatArray
     base: IntArray
+
+
+def _threads(n_jobs: int) -> int:
+    """Return as many threads as asked for and as the compiled loops may have."""
+    import numba
+    from joblib import effective_n_jobs
+
+    config: Any = numba.config
+    return min(effective_n_jobs(n_jobs), int(config.NUMBA_NUM_THREADS))
 
 
 def _graph_neighbors(matrix: NDArray[np.float32], neighbors: int, threads: int) -> dict[str, Any]:
