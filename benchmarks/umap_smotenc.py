@@ -15,7 +15,7 @@ SUMMARY = "`oversafe.protect.UMAPSMOTENC` against umap-learn's fit, SMOTE and in
 
 # The compilation of our own loops alone, as a first fit in a fresh installation meets it.
 _FIRST_CALL = """
-back_project(values, neighbors, weights, weights, values, fill, fill, 1.25)
+back_project(values, neighbors, weights, weights, values, values, fill, fill, 1.0)
 mixed_neighbors(values, neighbors, 1.0, 2)
 """
 _FIRST_CALL_SETUP = """
@@ -85,7 +85,7 @@ def sides(quick: bool, folder: Path) -> list[Side]:
             "UMAPSMOTENC", in_this_process(lambda: UMAPSMOTENC(random_state=0).fit_resample(X, y)), packages
         ),
         Side("UMAP, SMOTE, inverse transform", in_this_process(lambda: synthesize_with_umap_learn(X, y))),
-        Side("our back-projection", in_this_process(lambda: ours._project(classes, drawn, 1.25, rng))),
+        Side("our back-projection", in_this_process(lambda: ours._project(classes, drawn, 1.0, rng))),
         Side("umap-learn's inverse transform", in_this_process(lambda: model.inverse_transform(points))),
         Side("first call of our loops, compiled", first_call),
     ]

@@ -40,7 +40,15 @@ def test_without_spread_a_row_is_the_weighted_mean_of_the_known_values():
     neighbors = np.array([[0, 1, 2], [2, 2, 2]])
     weights = np.array([[0.25, 0.25, 0.5], [0.5, 0.25, 0.25]])
     rows = back_project(
-        values, neighbors, weights, np.ones((2, 3)), np.full((2, 1), 0.9), NO_SPIKE, NO_FILL, 0.0
+        values,
+        neighbors,
+        weights,
+        np.ones((2, 3)),
+        np.zeros((2, 1)),
+        np.full((2, 1), 0.9),
+        NO_SPIKE,
+        NO_FILL,
+        0.0,
     )
     # All neighbours missing: the column's fill.
     np.testing.assert_allclose(rows, [[0.4], [0.5]])
@@ -56,6 +64,7 @@ def test_draws_have_the_covariance_of_the_surroundings():
         np.tile(np.arange(4), (n, 1)),
         np.tile(weights, (n, 1)),
         rng.standard_normal((n, 4)),
+        np.zeros((n, 2)),
         rng.random((n, 2)),
         np.full(2, np.nan),
         np.full(2, 0.5),
@@ -75,20 +84,23 @@ def test_draws_beyond_the_range_are_reflected():
         np.array([[0, 1]]),
         np.array([[0.5, 0.5]]),
         np.array([[2.0, 0.0]]),
+        np.array([[-0.01]]),
         np.array([[0.9]]),
         NO_SPIKE,
         NO_FILL,
         1.0,
     )
-    # 0.1 + 2 * sqrt(0.5) * (0 - 0.1) is below 0 by 0.0414.
-    np.testing.assert_allclose(rows, [[0.1 * (np.sqrt(2.0) - 1.0)]])
+    # 0.1 + 2 * sqrt(0.5) * (0 - 0.1) - 0.01 is below 0 by 0.0514.
+    np.testing.assert_allclose(rows, [[0.1 * (np.sqrt(2.0) - 1.0) + 0.01]])
 
 
 def test_a_spike_comes_as_often_as_around_and_takes_no_part_in_the_mean():
     values = np.array([[0.0], [0.5], [0.7]])
     neighbors, weights = np.array([[0, 1, 2]] * 2), np.array([[0.4, 0.3, 0.3]] * 2)
     uniform = np.array([[0.39], [0.41]])
-    rows = back_project(values, neighbors, weights, np.zeros((2, 3)), uniform, np.array([0.0]), NO_FILL, 1.0)
+    rows = back_project(
+        values, neighbors, weights, np.zeros((2, 3)), np.zeros((2, 1)), uniform, np.array([0.0]), NO_FILL, 1.0
+    )
     np.testing.assert_allclose(rows, [[0.0], [0.6]])
 
 
@@ -148,6 +160,7 @@ def test_no_row_of_a_grid_is_copied():
         {"graph_categories": True},
         {"categories": "vote"},
         {"spread": 0},
+        {"noise": 0.0},
         {"n_jobs": 2},
     ],
     ids=str,
@@ -232,6 +245,7 @@ def test_small_classes_are_told():
         ({"interpolation": "curve"}, "interpolation = 'curve' was given"),
         ({"categories": "mode"}, "categories = 'mode' was given"),
         ({"spread": -1.0}, r"spread = -1\.0 was given"),
+        ({"noise": True}, "noise = True was given"),
         ({"spread": float("nan")}, "spread = nan was given"),
         ({"random_state": 0, "n_jobs": 2}, "not repeatable"),
         ({"sampling_strategy": "minority"}, "sampling_strategy = 'minority' was given"),

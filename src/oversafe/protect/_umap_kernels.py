@@ -55,11 +55,13 @@ def mixed_neighbors(points, categories, penalty, k):
 
 
 @compiled
-def back_project(values, neighbors, weights, noise, uniform, spikes, fill, spread):
+def back_project(values, neighbors, weights, mixing, jitter, uniform, spikes, fill, spread):
     """Return a row of the original space for each set of neighbours: a draw from their local distribution.
 
     A row is the neighbours' weighted mean plus ``spread`` times a draw from their weighted covariance: their
-    deviations from the mean, each times a normal number and the root of its weight, add up to just that.
+    deviations from the mean, each times a normal number (``mixing``) and the root of its weight, add up to just
+    that; ``jitter`` is added to it, column by column.
+
     Missing values (NaN) take no part. Where a column has a spike, a value that many rows share, the row has it
     as often as the neighbours do, and their other values take part otherwise.
     """
@@ -89,8 +91,8 @@ def back_project(values, neighbors, weights, noise, uniform, spikes, fill, sprea
                 value = values[neighbors[row, place], column]
                 if value != spike and not np.isnan(value):
                     share = np.sqrt(weights[row, place] / total)
-                    shift += noise[row, place] * share * (value - mean)
-            moved = mean + spread * shift
+                    shift += mixing[row, place] * share * (value - mean)
+            moved = mean + spread * shift + jitter[row, column]
             # Back into the column's range, [0, 1], by reflection; what is still outside was far off.
             if moved < 0.0:
                 moved = -moved

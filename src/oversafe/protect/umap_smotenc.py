@@ -42,8 +42,8 @@ class UMAPSMOTENC(Synthesizer):
     in the released table. The original rows are no part of the result.
 
     umap-learn fits the embedding; the back-projection is our own: a draw from the distribution of the
-    point's surroundings in the embedding, among the records of its class. It takes a small part of the time of
-    umap-learn's inverse transform and keeps the spread that averaging would lose.
+    point's surroundings in the embedding, among the records of its class, and a little noise. It takes a small
+    part of the time of umap-learn's inverse transform and keeps the spread that averaging would lose.
 
     Parameters
     ----------
@@ -66,9 +66,12 @@ class UMAPSMOTENC(Synthesizer):
         of a real record far more often.
     back_neighbors : int, default=20
         How many records around a point make up its surroundings.
-    spread : float, default=1.25
+    spread : float, default=1.0
         Standard deviation of a draw from the surroundings, as a multiple of theirs: 1 keeps it, more leads
         away from the records, 0 gives their weighted mean.
+    noise : float, default=0.15
+        Standard deviation of the normal noise on top, as a multiple of the column's; it leads away from the
+        records where they lie densely.
     sampling_strategy : None, "auto" or dict, default=None
         Class counts of a sample: as in the data, balanced, or counts per label.
     schema : Schema, optional
@@ -119,7 +122,8 @@ class UMAPSMOTENC(Synthesizer):
         interpolation: Literal["line", "box", "triangle"] = "line",
         categories: Literal["surroundings", "vote"] = "surroundings",
         back_neighbors: int = 20,
-        spread: float = 1.25,
+        spread: float = 1.0,
+        noise: float = 0.15,
         sampling_strategy: str | Mapping[Any, int] | None = None,
         schema: Schema | None = None,
         random_state: int | None = None,
@@ -134,6 +138,7 @@ class UMAPSMOTENC(Synthesizer):
         self.categories = categories
         self.back_neighbors = back_neighbors
         self.spread = spread
+        self.noise = noise
         self.sampling_strategy = sampling_strategy
         self.schema = schema
         self.random_state = random_state
@@ -183,8 +188,10 @@ class UMAPSMOTENC(Synthesizer):
                 raise InputError(
                     f"{name} = {getattr(self, name)!r} was given; use one of {', '.join(map(repr, allowed))}"
                 )
-        if not isinstance(self.spread, int | float) or not 0 <= self.spread < np.inf:
-            raise InputError(f"spread = {self.spread!r} was given; use a number of at least 0, such as 1.25")
+        for name in ("spread", "noise"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < np.inf:
+                raise InputError(f"{name} = {value!r} was given; use a number of at least 0, such as 1.0")
         if self.n_jobs not in (None, 1) and self.random_state is not None:
             raise InputError(
                 f"random_state = {self.random_state!r} and n_jobs = {self.n_jobs!r} were given, but UMAP on "
@@ -211,6 +218,7 @@ class UMAPSMOTENC(Synthesizer):
             (numbers - self._low) / np.where(self._range > 0, self._range, 1.0)
         )
         self._fill = np.nanmedian((known - self._low) / np.where(self._range > 0, self._range, 1.0), axis=0)
+        self._deviation = np.nanstd((known - self._low) / np.where(self._range > 0, self._range, 1.0), axis=0)
         self._spikes = np.array([_spike(column) for column in self._numbers.T], dtype=np.float64)
 
     def _read_categories(self, codes: FloatArray) -> IntArray:
@@ -263,10 +271,10 @@ class UMAPSMOTENC(Synthesizer):
     def _draw(self, classes: NDArray[np.int64], rng: np.random.Generator) -> pd.DataFrame:
         is_number = self._is_number
         codes = np.empty((len(classes), len(self.schema_)))
-        todo, spread = np.arange(len(classes)), float(self.spread)
+        todo, wider = np.arange(len(classes)), 1.0
         for _ in range(_REDRAWS):
             points = self._draw_points(classes[todo], rng)
-            numbers, categories = self._project(classes[todo], points, spread, rng)
+            numbers, categories = self._project(classes[todo], points, wider, rng)
             codes[np.ix_(todo, np.flatnonzero(is_number))] = numbers
             codes[np.ix_(todo, np.flatnonzero(~is_number))] = categories
             if not len(todo):
@@ -274,7 +282,7 @@ class UMAPSMOTENC(Synthesizer):
             # Compared as they are released: rounded, with the columns' decimals and dtypes.
             released = self.schema_.encode(self.schema_.decode(codes[todo]))
             todo = todo[np.isin(_row_keys(released), self._real)]
-            spread *= 1.1
+            wider *= 1.1
         return self.schema_.decode(codes)
 
     def _draw_points(self, classes: NDArray[np.int64], rng: np.random.Generator) -> _Points:
@@ -299,24 +307,26 @@ class UMAPSMOTENC(Synthesizer):
         return _Points(where, base)
 
     def _project(
-        self, classes: NDArray[np.int64], points: _Points, spread: float, rng: np.random.Generator
+        self, classes: NDArray[np.int64], points: _Points, wider: float, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the codes of the number and category columns of the points' rows."""
+        """Return the codes of the number and category columns of the points' rows, drawn so much wider."""
         from oversafe.protect._umap_kernels import back_project
 
         around, weights = self._surroundings(classes, points.where)
 
         # One record lends its pattern of missing values, so that values missing together stay so.
         lender = _pick(around, weights, rng)
+        shape = len(classes), self._numbers.shape[1]
         scaled = back_project(
             self._numbers,
             around,
             weights,
             rng.standard_normal(weights.shape),
-            rng.random((len(classes), self._numbers.shape[1])),
+            wider * self.noise * self._deviation * rng.standard_normal(shape),
+            rng.random(shape),
             self._spikes,
             self._fill,
-            spread,
+            wider * self.spread,
         )
         scaled[np.isnan(self._numbers[lender])] = np.nan
         if self.categories == "vote":
