@@ -172,6 +172,7 @@ def test_arrays_and_lists(case):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 4)).astype(np.float32)
     y = np.array(["a"] * 90 + ["b"] * 30)
+    X[y == "b"] += 3.0
     X_new, y_new = case.make(random_state=0).fit_resample(X, y)
     assert isinstance(X_new, np.ndarray) and X_new.dtype == np.float32
     assert isinstance(y_new, np.ndarray) and set(y_new) == {"a", "b"}
