@@ -22,6 +22,7 @@ from benchmarks import (
     recon_large,
     shadow,
     singling_out,
+    umap_smotenc,
 )
 from benchmarks.runner import CHECKOUT, measure, show, summarize, write
 from benchmarks.tables import show_tables
@@ -42,6 +43,7 @@ BENCHMARKS: dict[str, ModuleType] = {
     "recon-large": recon_large,
     "shadow": shadow,
     "singling-out": singling_out,
+    "umap-smotenc": umap_smotenc,
 }
 
 

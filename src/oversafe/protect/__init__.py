@@ -4,6 +4,7 @@ from oversafe.protect.anonymizer import KAnonymizer
 from oversafe.protect.base import Protector, Sampler, Synthesizer
 from oversafe.protect.bayesian_network import BayesianNetwork
 from oversafe.protect.copula import GaussianCopula
+from oversafe.protect.generators import CTGAN, TVAE, CopulaGAN
 from oversafe.protect.histograms import HistogramSynthesizer
 from oversafe.protect.oversamplers import (
     ADASYN,
@@ -18,14 +19,19 @@ from oversafe.protect.oversamplers import (
 from oversafe.protect.private_smote import PrivateSMOTE
 from oversafe.protect.quasi_identifiers import suggest_quasi_identifiers
 from oversafe.protect.sanitizer import NHSSanitizer
+from oversafe.protect.umap_smotenc import UMAPSMOTENC
 
 __all__ = [
     "ADASYN",
+    "CTGAN",
     "SMOTE",
     "SMOTENC",
     "SVMSMOTE",
+    "TVAE",
+    "UMAPSMOTENC",
     "BayesianNetwork",
     "BorderlineSMOTE",
+    "CopulaGAN",
     "GaussianCopula",
     "HistogramSynthesizer",
     "KAnonymizer",
