@@ -20,6 +20,6 @@ def test_every_method_is_explained_with_its_settings(method):
 
 
 def test_explanations_are_of_methods_that_exist():
-    assert set(EXPLANATIONS) <= set(METHODS)
+    assert set(EXPLANATIONS) == set(METHODS)
     with pytest.raises(InputError, match="'magic' is not known"):
         explain("magic")

@@ -34,6 +34,12 @@ _SMOTE = Explanation(
     "It hides nobody: the real rows are in the release, and the added rows alone can be followed back to "
     "real records (oversafe audit shows it).",
 )
+_NETWORK = Explanation(
+    "A fully synthetic table from a neural network of another project, whose licence (BUSL-1.1) restricts some "
+    "commercial use; for comparisons.",
+    "Nothing: the network is trained without noise.",
+    "It can repeat what it has seen, above all rare records.",
+)
 EXPLANATIONS: Mapping[str, Explanation] = {
     "histograms": Explanation(
         "A fully synthetic table; each column is drawn by itself from a noisy histogram within the class.",
@@ -72,6 +78,15 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "It bounds nothing for an outsider who knows other columns, and two such releases together may single "
         "people out.",
     ),
+    "umap-smotenc": Explanation(
+        "A fully synthetic table; rows are made on lines in an embedding of the table and projected back.",
+        "No row of the release is a real one. Nothing else is proven.",
+        "Nothing bounds what one record changes in the result; the attacks on SMOTE's straight lines find nothing "
+        "in it, which is a measurement and not a guarantee.",
+    ),
+    "ctgan": _NETWORK,
+    "tvae": _NETWORK,
+    "copulagan": _NETWORK,
     "smote": _SMOTE,
     "smotenc": _SMOTE,
     "borderline-smote": _SMOTE,
