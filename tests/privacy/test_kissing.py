@@ -1,19 +1,40 @@
 """The bound on kissing numbers: known values below it, and a certificate that it holds."""
 
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 
 from oversafe.errors import InputError
 from oversafe.privacy import kissing_number_bound
 
-# Configurations that exist: J. H. Conway and N. J. A. Sloane, Sphere Packings, Lattices and Groups, Table 1.5, with the
-# later records listed in H. Cohn's table of kissing numbers (10, 11, 14: Ganzhinov 2022 and later; 17 to 21: Cohn and Li
-# 2024).
+# Configurations that exist: J. H. Conway and N. J. A. Sloane, Sphere Packings, Lattices and Groups, Table 1.5, with
+# the later records of H. Cohn's table of kissing numbers (10, 11, 14: Ganzhinov 2022 and later; 17 to 21: Cohn and
+# Li 2024).
 KNOWN = [2, 6, 12, 24, 40, 72, 126, 240, 306, 510, 593, 840, 1154, 1932, 2564, 4320]
 KNOWN += [5730, 7654, 11692, 19448, 29768, 49896, 93150, 196560]
 # As printed in the literature on the linear programming bound, rounded down.
-LEVENSHTEIN = [2, 6, 13, 26, 48, 84, 142, 240, 384, 605, 945, 1478, 2328, 3546, 5460, 8364, 12373, 18199, 26771]
+LEVENSHTEIN = [
+    2,
+    6,
+    13,
+    26,
+    48,
+    84,
+    142,
+    240,
+    384,
+    605,
+    945,
+    1478,
+    2328,
+    3546,
+    5460,
+    8364,
+    12373,
+    18199,
+    26771,
+]
 LEVENSHTEIN += [39655, 59693, 88391, 130340, 196560]
 
 
@@ -30,7 +51,7 @@ def test_the_values_of_levenshteins_bound():
 
 def test_rises_and_stays_a_number():
     bounds = [kissing_number_bound(d) for d in range(1, 201)]
-    assert all(a < b for a, b in zip(bounds, bounds[1:], strict=False))
+    assert all(a < b for a, b in pairwise(bounds))
     # Below the simple bound by the area of caps of 30 degrees, 2^d and a little.
     assert all(b <= 2 ** (d + 1) for d, b in enumerate(bounds, 1))
     assert isinstance(kissing_number_bound(2000), int)
@@ -96,7 +117,12 @@ def certified(d, m):
     else:
         plain = gegenbauer(d, k + 1)
         basis = [
-            [-x for x in divided([x - y for x, y in zip([*plain[i], Fraction(0)], plain[i + 1], strict=True)], 1)]
+            [
+                -x
+                for x in divided(
+                    [x - y for x, y in zip([*plain[i], Fraction(0)], plain[i + 1], strict=True)], 1
+                )
+            ]
             for i in range(k + 1)
         ]
     at_k, at_before = value(basis[k], s), value(basis[k - 1], s)

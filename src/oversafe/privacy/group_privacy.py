@@ -195,7 +195,9 @@ def whole_delta(epsilon: float, cases: Sequence[GroupSize], mechanism: Mechanism
     of what is paired in a coupling; see the proof in the documentation.
     """
     worst = max(float(case.masses @ mechanism.deltas(epsilon, case.values)) for case in cases)
-    return min(1.0, worst * (1 + 1e-11))
+    # The delta of Gaussian noise is never 0, only too small to compute.
+    unseen = 1e-300 if mechanism.epsilon is None else 0.0
+    return min(1.0, worst * (1 + 1e-11) + unseen)
 
 
 def whole_epsilon(
