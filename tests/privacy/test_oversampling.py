@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import combinations
 
 import mpmath
 import numpy as np
@@ -120,6 +121,26 @@ def test_more_classes():
         assert alone.epsilon <= together * (1 + 1e-9)
     sizes = oversampling_group_sizes(n_minority={0: 10, 1: 10}, n_added={0: 20, 1: 30})
     assert sorted(s.largest for s in sizes) == [3, 4, 6]
+
+
+def test_the_worst_pair_of_many_classes_is_among_those_that_are_added_up():
+    records, added = [30, 33, 60, 200, 40, 30, 500], [60, 10, 90, 150, 3, 60, 900]
+    many = smote_group_sizes(
+        n_minority=dict(enumerate(records)),
+        n_added=dict(enumerate(added)),
+        dimensions=1,
+        k_neighbors=2,
+        keep_originals=False,
+    )
+    assert len(many) < 7 + 21
+    epsilons = np.linspace(0, 12, 30)
+    worst = [whole_delta(at, many, Mechanism(0.2)) for at in epsilons]
+    flips = [GroupSize.binomial(a, (2 + 6) / (2 * n)) for n, a in zip(records, added, strict=True)]
+    for a, b in combinations(flips, 2):
+        assert all(
+            whole_delta(at, [a + b], Mechanism(0.2)) <= limit * (1 + 1e-9)
+            for at, limit in zip(epsilons, worst, strict=True)
+        )
 
 
 # --------------------------------------------------------------------------------------- sound arithmetic

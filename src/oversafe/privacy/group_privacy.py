@@ -87,6 +87,17 @@ class GroupSize:
         beyond = np.append(above[1:], 0.0)
         return int(self.values[int(np.argmax(beyond <= delta))])
 
+    def below(self, other: GroupSize) -> bool:
+        """Whether each size is exceeded with no more probability than in another bound."""
+        values = np.union1d(self.values, other.values)
+        mine, theirs = (
+            np.append(np.cumsum(size.masses[::-1])[::-1], 0.0)[
+                np.searchsorted(size.values, values, side="right")
+            ]
+            for size in (self, other)
+        )
+        return bool((mine <= theirs).all())
+
     def __add__(self, other: GroupSize) -> GroupSize:
         """Return the sum of independent sizes."""
         for one, many in ((self, other), (other, self)):

@@ -321,8 +321,17 @@ def _groups(
     # A record may be replaced within its class, come from or go to a class that is not oversampled, or go from one
     # oversampled class to another. The second is never worse than the first.
     rows = [replaced for replaced, _ in changed]
-    rows += [left + entered for (_, left), (_, entered) in combinations(changed, 2)]
+    rows += [left + entered for left, entered in combinations(_worst([c for _, c in changed]), 2)]
     return [r.times(factor, factor * int(keep_originals)) for r in rows]
+
+
+def _worst(sizes: Sequence[GroupSize]) -> list[GroupSize]:
+    """Return the sizes among which the largest sum of two is: those that are not below two others."""
+    kept: list[GroupSize] = []
+    for size in sorted(sizes, key=lambda s: s.mean, reverse=True):
+        if sum(size.below(larger) for larger in kept) < 2:
+            kept.append(size)
+    return kept
 
 
 def _guarantee(
