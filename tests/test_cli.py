@@ -46,7 +46,7 @@ def tables(tmp_path_factory):
 def test_help_and_version(tmp_path):
     shown = oversafe("--help", cwd=tmp_path)
     assert shown.returncode == 0
-    for command in ("audit", "protect", "schema", "demo"):
+    for command in ("audit", "protect", "schema", "account", "demo"):
         assert command in shown.stdout
     assert oversafe("--version", cwd=tmp_path).stdout.startswith("oversafe 0.1")
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from oversafe.commands.account import account_app
 from oversafe.errors import InputError, MissingExtraError
 from oversafe.text import listed, showable
 
@@ -35,6 +36,7 @@ schema_app = typer.Typer(
     help="Describe a table's columns: kinds, public ranges, identifiers.", no_args_is_help=True
 )
 app.add_typer(schema_app, name="schema")
+app.add_typer(account_app, name="account")
 
 _TABLE = "CSV or Parquet file, or database address with its table (duckdb://file.ddb#table)."
 _EXIT_GATE, _EXIT_INPUT, _EXIT_DEFECT, _EXIT_INTERRUPTED = 1, 2, 3, 130

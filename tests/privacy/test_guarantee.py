@@ -7,7 +7,7 @@ from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDp
 
 from oversafe.errors import InputError
 from oversafe.privacy import Guarantee
-from oversafe.privacy.guarantee import composed_epsilon, pure_event
+from oversafe.privacy.guarantee import _event_to_dict, approximate_event, composed_epsilon, pure_event
 
 
 def test_sentences():
@@ -123,3 +123,31 @@ def test_what_does_not_compose_is_refused():
         Guarantee.compose(Guarantee.pure(1, "a"), Guarantee.pure(1, "a", relation="add-remove"))
     with pytest.raises(InputError, match="at least one"):
         Guarantee.compose()
+
+
+def test_the_event_of_any_approximate_mechanism_composes_exactly():
+    # Kairouz, Oh and Viswanath 2015, Theorem 3.3: k mechanisms of (e, f) are ((k - 2 i) e, 1 - (1 - f)^k (1 - d_i)) DP
+    # with d_i = sum_(j < i) C(k, j) (e^((k - j) e) - e^((k - 2 i + j) e)) / (1 + e^e)^k. Here k = 2, i = 1.
+    epsilon, delta = 0.7, 1e-3
+    rest = (math.exp(2 * epsilon) - 1) / (1 + math.exp(epsilon)) ** 2
+    total = 1 - (1 - delta) ** 2 * (1 - rest)
+    event = SelfComposedDpEvent(approximate_event(epsilon, delta), 2)
+    assert composed_epsilon(event, total * 1.001) == pytest.approx(0.0, abs=1e-3)
+    assert composed_epsilon(event, total * 0.98) > 1e-3
+    # At the sum of the deltas the epsilons add up; below what must be shown nothing can be stated.
+    assert composed_epsilon(event, 1 - (1 - delta) ** 2) == pytest.approx(2 * epsilon, abs=2e-3)
+    assert composed_epsilon(event, 1.9e-3) == math.inf
+
+
+def test_large_and_small_epsilons_compose():
+    for epsilon in (1e-7, 3.0, 5000.0, 1e9):
+        one = Guarantee("proven", epsilon, 1e-9, basis="b", event=approximate_event(epsilon, 1e-9))
+        assert Guarantee.from_json(one.to_json()) == one
+        assert Guarantee.compose(one, one, one).epsilon == pytest.approx(3 * epsilon, rel=1e-3)
+
+
+def test_a_hidden_failure_is_refused():
+    plain = Guarantee.pure(1.0, "Laplace").to_dict()
+    plain["event"] = _event_to_dict(approximate_event(1.0, 0.5))
+    with pytest.raises(InputError, match="gives inf"):
+        Guarantee.from_dict(plain)

@@ -269,21 +269,70 @@ def pure_event(epsilon: float) -> DpEvent:
     return dp_event.DiscreteLaplaceDpEvent(noise_parameter=float(epsilon), sensitivity=1)
 
 
+def approximate_event(epsilon: float, delta: float) -> DpEvent:
+    """Return the event of any (epsilon, delta)-DP mechanism.
+
+    With probability delta everything is shown, otherwise it is :func:`pure_event`: this pair dominates every
+    (epsilon, delta)-DP mechanism (Kairouz, Oh and Viswanath 2015, Theorem 3.3). dp-accounting's own accountants refuse
+    the first part; :func:`composed_epsilon` composes it exactly.
+    """
+    from dp_accounting import dp_event
+
+    if delta == 0:
+        return pure_event(epsilon)
+    shown = dp_event.PoissonSampledDpEvent(float(delta), dp_event.NonPrivateDpEvent())
+    return dp_event.ComposedDpEvent([pure_event(epsilon), shown])
+
+
+def _chance_of_showing(event: DpEvent) -> float | None:
+    """Return the probability with which an event shows everything, or None for an event of another kind."""
+    from dp_accounting import dp_event
+
+    if isinstance(event, dp_event.PoissonSampledDpEvent) and isinstance(
+        event.event, dp_event.NonPrivateDpEvent
+    ):
+        return float(event.sampling_probability)
+    return None
+
+
 def composed_epsilon(event: DpEvent, delta: float) -> float:
     """Return the smallest epsilon that the accountants can show for an event at a delta."""
-    from dp_accounting import UnsupportedEventError, rdp
+    import numpy as np
+    from dp_accounting import UnsupportedEventError, dp_event, rdp
     from dp_accounting.pld import PLDAccountant
 
+    leaves_of_event, hidden = [], 0.0
+    for leaf, count in _leaves(event):
+        if (chance := _chance_of_showing(leaf)) is None:
+            leaves_of_event.append((leaf, count))
+        else:
+            hidden += count * math.log1p(-chance) if chance < 1 else -math.inf
+    if hidden < 0:
+        # Shown with probability f, else composed of the rest: delta(epsilon) = f + (1 - f) delta_rest(epsilon).
+        shown = -math.expm1(hidden)
+        if shown > delta * (1 + 1e-12):
+            return math.inf
+        delta = max(0.0, (delta - shown) / (1 - shown))
+
+    pure = [leaf for leaf, _ in leaves_of_event if isinstance(leaf, dp_event.DiscreteLaplaceDpEvent)]
     best = math.inf
+    if len(pure) == len(leaves_of_event):
+        best = math.fsum(leaf.noise_parameter * leaf.sensitivity * count for leaf, count in leaves_of_event)
+    if not leaves_of_event:
+        return 0.0
+    # A grid of 1e-4 is too fine to compose epsilons of thousands; a coarser one is rounded upwards too.
+    interval = max(1e-4, sum(leaf.noise_parameter * leaf.sensitivity for leaf in pure) * 1e-6)
     # Both accountants take a noise multiplier as relative to sensitivity 1, which is how a guarantee states its
     # event under its own relation, whichever that is.
     for accountant, leaves in (
-        (PLDAccountant(), _leaves(event)),
-        (rdp.RdpAccountant(), (_as_zcdp(leaf, count) for leaf, count in _leaves(event))),
+        (PLDAccountant(value_discretization_interval=interval), leaves_of_event),
+        (rdp.RdpAccountant(), [_as_zcdp(leaf, count) for leaf, count in leaves_of_event]),
     ):
         try:
-            for leaf, count in leaves:
-                accountant.compose(leaf, count)
+            # SciPy warns of an exponential of a large epsilon, whose reciprocal is what it needs.
+            with np.errstate(over="ignore"):
+                for leaf, count in leaves:
+                    accountant.compose(leaf, count)
         except UnsupportedEventError:
             continue
         best = min(best, float(accountant.get_epsilon(delta)))

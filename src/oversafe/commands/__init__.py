@@ -1,0 +1,1 @@
+"""Commands of the command line that have a page of their own."""

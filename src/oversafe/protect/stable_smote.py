@@ -1,0 +1,194 @@
+"""SMOTE's rows with a neighbour search that one record cannot upset.
+
+The cost of SMOTE (:func:`oversafe.privacy.smote_cost`) is proven for neighbours in the order of their true distance,
+ties in an order of the other records. Two things that are usual break it: searches that break ties by the shape of a
+tree, and distances that are rounded, since a record can then be as far away as a thousand others that are nearer.
+Here distances are compared exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oversafe.errors import InputError
+from oversafe.privacy.oversampling import Bases
+
+_BLOCK = 256
+
+
+@dataclass(frozen=True)
+class SmoteRows:
+    """Rows on lines between records: ``values = X[base] + gap * (X[neighbour] - X[base])``.
+
+    Parameters
+    ----------
+    base, neighbour : array of int
+        The records at the two ends of each line.
+    gap : array of float
+        How far along, from 0 to 1.
+    values : array of shape (rows, columns)
+        The rows.
+    """
+
+    base: NDArray[np.int64]
+    neighbour: NDArray[np.int64]
+    gap: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+
+def stable_smote(
+    X: Any,
+    n_added: int,
+    *,
+    k_neighbors: int = 5,
+    bases: Bases = "random",
+    random_state: int | np.random.Generator | None = None,
+    n_jobs: int | None = None,
+) -> SmoteRows:
+    """Return SMOTE's rows for the records of one class, with stable neighbours.
+
+    Parameters
+    ----------
+    X : array of shape (records, columns)
+        Finite numbers.
+    n_added : int
+        The number of rows.
+    k_neighbors : int, default=5
+        As in SMOTE.
+    bases : {"random", "cyclic"}
+        Whether the record that a row starts from is drawn, or taken in turn.
+    random_state : int or Generator, optional
+        Makes the rows repeatable. The delta of :func:`~oversafe.privacy.smote_cost` needs draws that nobody knows.
+    n_jobs : int, optional
+        Threads for the search, as in joblib.
+
+    Examples
+    --------
+    >>> from oversafe.protect.stable_smote import stable_smote
+    >>> made = stable_smote([[0.0], [1.0], [3.0]], 4, k_neighbors=1, bases="cyclic", random_state=0)
+    >>> made.base.tolist(), made.neighbour.tolist()
+    ([0, 1, 2, 0], [1, 0, 1, 1])
+    """
+    X = _matrix(X)
+    if isinstance(n_added, bool) or not hasattr(n_added, "__index__") or int(n_added) < 0:
+        raise InputError(f"n_added = {n_added!r} was given; it is a whole number of at least 0")
+    if bases not in ("random", "cyclic"):
+        raise InputError(f"bases = {bases!r} was given; use 'random' or 'cyclic'")
+    lists = stable_neighbours(X, k_neighbors, n_jobs=n_jobs)
+    rng = np.random.default_rng(random_state)
+    size = int(n_added)
+    base = rng.integers(len(X), size=size) if bases == "random" else np.arange(size) % len(X)
+    neighbour = lists[base, rng.integers(k_neighbors, size=size)]
+    gap = rng.random(size)
+    return SmoteRows(base, neighbour, gap, X[base] + gap[:, None] * (X[neighbour] - X[base]))
+
+
+def stable_neighbours(X: Any, k_neighbors: int, *, n_jobs: int | None = None) -> NDArray[np.int64]:
+    """Return each record's nearest others by exact distance, ties by position.
+
+    Parameters
+    ----------
+    X : array of shape (records, columns)
+        Finite numbers.
+    k_neighbors : int
+        How many, fewer than there are records.
+    n_jobs : int, optional
+        Threads, as in joblib.
+
+    Returns
+    -------
+    array of shape (records, k_neighbors)
+        Positions; the order within a row has no meaning.
+    """
+    from joblib import Parallel, delayed
+
+    from oversafe.protect._smote_kernels import neighbour_lists
+
+    X = _matrix(X)
+    n, d = X.shape
+    if isinstance(k_neighbors, bool) or not hasattr(k_neighbors, "__index__") or not 1 <= k_neighbors < n:
+        raise InputError(
+            f"k_neighbors = {k_neighbors!r} was given for {n} records; it is a whole number from 1 to below that"
+        )
+    k = int(k_neighbors)
+    scaled, exact = _scaled(X)
+    codes = np.unique(X, axis=0, return_inverse=True)[1].ravel()
+    # A computed squared distance is within (d + 3) half units in the last place of the true one, and what
+    # underflows is smaller than the absolute term; four times that covers both sides of a comparison.
+    relative = 0.0 if exact else 4 * (d + 3) * 2.0**-53
+    lists = np.empty((n, k), dtype=np.int64)
+    certain = np.empty(n, dtype=np.int64)
+    low, high = np.empty(n), np.empty(n)
+    Parallel(n_jobs=n_jobs, prefer="threads")(
+        delayed(neighbour_lists)(
+            scaled, codes, k, relative, 1e-300, at, min(at + _BLOCK, n), lists, certain, low, high
+        )
+        for at in range(0, n, _BLOCK)
+    )
+    open_rows = np.flatnonzero(certain < k)
+    if len(open_rows):
+        _settle(X, scaled, codes, k, open_rows, lists, certain, low, high)
+    return lists
+
+
+def _settle(
+    X: NDArray[np.float64],
+    scaled: NDArray[np.float64],
+    codes: NDArray[np.int64],
+    k: int,
+    open_rows: NDArray[np.int64],
+    lists: NDArray[np.int64],
+    certain: NDArray[np.int64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+) -> None:
+    """Decide in whole numbers of any size what floating point left open."""
+    from oversafe.protect._smote_kernels import COINCIDES, distances
+
+    whole = _whole_numbers(X)
+    found = np.empty(len(X))
+    for i in open_rows:
+        distances(scaled, codes, i, found)
+        candidates = np.flatnonzero((found >= low[i]) & (found <= high[i]) & (found != COINCIDES))
+        gaps = whole[candidates] - whole[i]
+        # A stable sort, so that ties keep the order of their positions.
+        order = sorted(range(len(candidates)), key=(gaps * gaps).sum(axis=1).__getitem__)
+        lists[i, certain[i] :] = candidates[order[: k - certain[i]]]
+
+
+def _matrix(X: Any) -> NDArray[np.float64]:
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    if X.ndim != 2 or 0 in X.shape:
+        raise InputError(f"records of shape {X.shape} were given; a matrix of rows and columns is expected")
+    if not np.isfinite(X).all():
+        raise InputError("the records have values that are missing or not finite; fill them in first")
+    # One zero, not two.
+    return X + 0.0
+
+
+def _scaled(X: NDArray[np.float64]) -> tuple[NDArray[np.float64], bool]:
+    """Return X times a power of two so that no square overflows, and whether its distances have no rounding."""
+    _, exponents = np.frexp(X)
+    top = int(exponents[X != 0].max()) if X.any() else 0
+    scaled = np.ldexp(X, -top)
+    # On a grid of 2^-bits, a squared distance is a whole number of 2^-2bits: exact when it is below 2^53 of them.
+    widths = scaled.max(axis=0) - scaled.min(axis=0)
+    room = math.floor((52 - math.log2(max(float(widths @ widths), 1e-300))) / 2)
+    if not 0 <= room < 500:
+        return scaled, not X.any()
+    grid = np.ldexp(scaled, room)
+    return scaled, bool((grid == np.rint(grid)).all() and (np.ldexp(scaled, top) == X).all())
+
+
+def _whole_numbers(X: NDArray[np.float64]) -> NDArray[Any]:
+    """Return X as whole numbers of one unit, a power of two, without rounding."""
+    mantissas, exponents = np.frexp(X)
+    digits = np.ldexp(mantissas, 53).astype(np.int64).astype(object)
+    lowest = int(exponents[X != 0].min()) if X.any() else 0
+    shifts = np.where(X != 0, exponents - lowest, 0).astype(object)
+    return digits * 2**shifts
