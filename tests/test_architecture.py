@@ -21,6 +21,7 @@ ORDER = [
     {"measure"},
     {"experiment"},
     {"report"},
+    {"cli_budget"},
     {"cli", "app", "__main__"},
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}

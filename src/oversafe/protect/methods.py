@@ -8,6 +8,7 @@ from typing import Any
 from oversafe import protect
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
+from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.base import Protector
 
 METHODS: Mapping[str, type[Protector]] = {
@@ -30,6 +31,7 @@ def make_protector(
     schema: Schema | None = None,
     balance: bool = False,
     random_state: int | None = None,
+    ledger: DatasetLedger | None = None,
 ) -> Protector:
     """Return a protector by name, given what it has a use for."""
     if method not in METHODS:
@@ -38,7 +40,12 @@ def make_protector(
     accepted = kind._get_param_names()
     if epsilon is not None and "epsilon" not in accepted:
         raise InputError(f"the method {method!r} takes no epsilon; leave it out, or use 'histograms'")
-    wanted: dict[str, Any] = {"epsilon": epsilon, "schema": schema, "random_state": random_state}
+    wanted: dict[str, Any] = {
+        "epsilon": epsilon,
+        "schema": schema,
+        "random_state": random_state,
+        "ledger": ledger,
+    }
     parameters = {k: v for k, v in wanted.items() if k in accepted and v is not None}
     if balance:
         parameters["sampling_strategy"] = "auto"
