@@ -94,8 +94,8 @@ def _check_sums(row: Row, budgets: dict[str, Filter], sums: dict[str, tuple[Spen
     if row.kind == "create":
         budgets[row.dataset] = filter_of(body)
         return None if known is None else f"{row.dataset!r} was made a second time"
-    if known is None:
-        return f"{row.dataset!r} has no budget before it"
+    if known is None or row.dataset not in budgets:
+        return f"{row.dataset!r} has no budget before it that can be trusted"
     spent, unaccounted = known
     if row.kind == "unaccounted":
         right = claimed == (spent, unaccounted + 1)
