@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -46,11 +47,12 @@ def _frame(part: Any, position: int) -> pd.DataFrame:
 def _plain(column: pd.Series) -> pd.Series:
     if isinstance(column.dtype, pd.CategoricalDtype):
         column = column.astype(column.cat.categories.dtype)
-    if pd.api.types.is_bool_dtype(column.dtype) or pd.api.types.is_numeric_dtype(column.dtype):
-        # A column that is stored as another kind of number is the same column.
-        return column.astype("Float64").astype("float64")
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         return column
+    if pd.api.types.is_bool_dtype(column.dtype) or pd.api.types.is_numeric_dtype(column.dtype):
+        # A column that is stored as another kind of number is the same column.
+        with suppress(TypeError, ValueError):
+            return column.astype("Float64").astype("float64")
     return column.astype(str).astype(object)
 
 

@@ -26,6 +26,8 @@ _SUMS = Context(prec=50, rounding=ROUND_CEILING)
 # Orders on both sides of the best one for the budget, by powers of the square root of 2.
 _STEPS = range(-6, 7)
 _WEIGHT_FALL = 3.0
+# Of the logarithm that decides: far above the rounding of its floats, far below what anyone would notice.
+_GUARD = 1e-9
 
 
 @dataclass(frozen=True)
@@ -197,13 +199,13 @@ class Filter:
         return None
 
     def allows(self, spent: Spent, slack: float = 0.0) -> bool:
-        """Whether the sums keep to the budget; ``slack`` is a relative allowance for another machine's rounding."""
+        """Whether the sums keep to the budget; ``slack`` is an allowance for another machine's rounding."""
         sum_fits = spent.epsilon <= _decimal(self.epsilon)
         if spent.rule == "sums":
             return sum_fits and spent.delta <= _decimal(self.delta)
         if spent.own_delta > _decimal(self.delta) / 2:
             return False
-        return (sum_fits and spent.plain) or self._excess(spent.renyi, self.epsilon) <= slack
+        return (sum_fits and spent.plain) or self._excess(spent.renyi, self.epsilon) <= slack - _GUARD
 
     def left_epsilon(self, spent: Spent) -> float:
         """Return the largest pure epsilon that could still be charged."""

@@ -491,6 +491,32 @@ class DatasetLedger:
         return self.ledger.remaining(self.name)
 
 
+def pay(ledger: Any, guarantee: Guarantee, *, what: str, data: Any = None) -> str | None:
+    """Charge what a method is about to do to the ``ledger`` among its parameters, and return the entry's id.
+
+    The one thing that protectors and learners call, with the guarantee of the whole fit and before any noise is
+    drawn; without a ledger it does nothing.
+
+    Parameters
+    ----------
+    ledger : DatasetLedger or None
+        As the user gave it.
+    guarantee : Guarantee
+        What the whole fit will promise.
+    what : str
+        The method.
+    data : DataFrame, array, or tuple of (X, y), optional
+        The table, which is only compared with earlier ones.
+    """
+    if ledger is None:
+        return None
+    if not isinstance(ledger, DatasetLedger):
+        raise InputError(
+            f"ledger = {type(ledger).__name__} was given; name the data set: Ledger(file).for_dataset('patients')"
+        )
+    return ledger.charge(guarantee, what=what, data=data).id
+
+
 def _restored(place: str, key_file: str | None) -> Ledger:
     return Ledger(place, key_file=key_file)
 

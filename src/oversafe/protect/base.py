@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from oversafe.data.schema import Schema, check_table
 from oversafe.errors import InputError
 from oversafe.privacy.guarantee import Guarantee
-from oversafe.privacy.ledger import DatasetLedger
+from oversafe.privacy.ledger import pay
 
 
 class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
@@ -62,16 +62,12 @@ class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
         data : tuple of (X, y), optional
             The table, which the ledger only compares with earlier ones.
         """
-        ledger: DatasetLedger | None = getattr(self, "ledger", None)
-        if ledger is not None and not isinstance(ledger, DatasetLedger):
-            raise InputError(
-                f"ledger = {type(ledger).__name__} was given; name the data set: Ledger(file).for_dataset('patients')"
-            )
         if hasattr(self, "guarantee_"):
             # What was fitted before is partly overwritten by now, and must not be used if the charge is refused.
             del self.guarantee_
-        entry = None if ledger is None else ledger.charge(guarantee, what=type(self).__name__, data=data)
-        self.ledger_entry_ = None if entry is None else entry.id
+        self.ledger_entry_ = pay(
+            getattr(self, "ledger", None), guarantee, what=type(self).__name__, data=data
+        )
         self.guarantee_ = guarantee
 
     def _check_schema(self, table: pd.DataFrame, schema: Schema | None) -> Schema:
