@@ -6,6 +6,7 @@ import pickle
 import shutil
 import sqlite3
 import stat
+import sys
 import threading
 import uuid
 import warnings
@@ -16,7 +17,7 @@ import pandas as pd
 import pytest
 from dp_accounting import dp_event
 
-from oversafe.errors import InputError
+from oversafe.errors import InputError, MissingExtraError
 from oversafe.privacy import Guarantee, Ledger, LedgerWarning, OverdraftError
 from oversafe.privacy._fingerprint import table_digest
 from oversafe.privacy.guarantee import SEEDED, composed_epsilon
@@ -169,6 +170,26 @@ def test_threads_share_a_ledger(ledger):
         thread.join()
     numbers = [n for n in outcomes if n is not None]
     assert len(outcomes) == 25 and len(numbers) == len(set(numbers)) == 20
+
+
+def test_a_new_ledger_is_made_once_when_many_want_it(tmp_path):
+    names = [f"study {i}" for i in range(8)]
+    ledger = Ledger(tmp_path / "new.db", key_file=tmp_path / "key")
+    threads = [threading.Thread(target=ledger.create, args=(name, 1.0)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(ledger.datasets()) == names
+    assert ledger.verify().ok and ledger.verify().entries == 9
+
+
+def test_a_file_that_a_crash_left_empty_becomes_a_ledger(tmp_path):
+    (tmp_path / "new.db").touch()
+    ledger = Ledger(tmp_path / "new.db", key_file=tmp_path / "key")
+    refused(ledger.datasets, "there is no ledger at")
+    ledger.create("patients", 1.0)
+    assert ledger.verify().ok
 
 
 def test_data_sets_have_budgets_of_their_own(ledger):
@@ -538,6 +559,12 @@ def test_a_forked_process_can_charge(ledger):
 
 
 # ------------------------------------------------------------------------------------------------- PostgreSQL
+
+
+def test_postgresql_without_its_driver_is_one_sentence(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'oversafe\[engines\]'"):
+        Ledger("postgresql://host/db").datasets()
 
 
 @pytest.fixture
