@@ -115,6 +115,8 @@ def test_an_event_that_is_cheaper_than_the_claim_is_not_believed():
     budget = Filter.of(1.0, 1e-6)
     honest = gaussian(5.0, 1e-8)
     cheap = Guarantee("proven", honest.epsilon, 1e-8, basis="x", event=dp_event.GaussianDpEvent(500.0))
+    small = Guarantee("proven", 0.5, 0.0, basis="x", event=pure(0.1).event)
+    assert budget.cost(small, REPLACE) == budget.cost(pure(0.5), REPLACE)
     assert budget.cost(cheap, REPLACE).own_delta == 1e-8
     assert min(budget.cost(cheap, REPLACE).renyi) > min(budget.cost(honest, REPLACE).renyi)
 
