@@ -167,9 +167,11 @@ def _ledger(location: str, key: Path | None) -> Ledger:
 
 
 def _balance_cells(balance: Balance) -> Sequence[str]:
+    from oversafe.privacy._ledger_entries import left
+
     return (
         shorten(balance.dataset, 40),
-        f"{balance.epsilon:.4g}",
+        left(balance.epsilon),
         f"{balance.spent_epsilon:.4g}",
         f"{balance.budget_epsilon:g}",
         f"{balance.budget_delta:g}",

@@ -3,6 +3,7 @@
 import math
 import os
 import pickle
+import re
 import shutil
 import sqlite3
 import stat
@@ -212,6 +213,9 @@ def test_composition_is_tighter_than_the_sum(ledger):
     balance = ledger.remaining("studies")
     assert balance.rule == "renyi" and balance.charges > 50
     assert balance.spent_epsilon <= 1.0 < balance.added_epsilon
+    # What is printed as left can be charged.
+    printed = float(re.search(r"epsilon = (\S+) left", str(balance))[1])
+    ledger.charge("studies", Guarantee.pure(printed, "x"))
     assert ledger.verify().ok
 
 

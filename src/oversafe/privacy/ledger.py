@@ -6,11 +6,10 @@ import difflib
 import json
 import os
 import secrets
-import unicodedata
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -18,123 +17,27 @@ from typing import Any, Literal
 
 from oversafe.errors import InputError
 from oversafe.privacy._chain import Key, KeyPlace, Row, read_head, write_head
-from oversafe.privacy._ledger_check import Verification, check_entries, filter_of, spent_of
+from oversafe.privacy._ledger_check import Verification, check_entries
+from oversafe.privacy._ledger_entries import (
+    FORMAT,
+    Balance,
+    Entry,
+    LedgerWarning,
+    balance_of,
+    checked_name,
+    checked_text,
+    cost_of,
+    entry_of,
+    ledger_id_of,
+    next_body,
+    unproven_reason,
+)
 from oversafe.privacy._ledger_store import PostgresStore, Rows, SQLiteStore, open_store
-from oversafe.privacy.filters import Cost, Filter, Spent
+from oversafe.privacy.filters import Filter
 from oversafe.privacy.guarantee import Guarantee, Relation, Unit, check_delta, check_epsilon
-from oversafe.text import listed, shorten, showable
+from oversafe.text import listed, shorten
 
 Unproven = Literal["refuse", "record"]
-
-_FORMAT = 1
-_LONGEST_NAME = 200
-_LONGEST_NOTE = 2000
-
-
-class OverdraftError(InputError):
-    """A charge would exceed the budget; nothing was spent."""
-
-
-class LedgerWarning(UserWarning):
-    """Something about a charge that the steward should look at; the charge stands."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One line of a ledger's history.
-
-    Parameters
-    ----------
-    id : str
-        The ledger and the entry's number, as a release's manifest names it.
-    number : int
-        Its place in the ledger.
-    dataset : str
-        Which budget it belongs to.
-    kind : {"create", "charge", "unaccounted"}
-        "unaccounted" entries are releases without a proven guarantee, which no budget covers.
-    when : str
-        By the clock of the machine that wrote it, in UTC. The order of the entries does not depend on it.
-    what : str
-        What it was for.
-    epsilon, delta : float, optional
-        What was charged, or for "create" the budget; for "unaccounted" what the release claims, if anything.
-    plain_guarantee : dict, optional
-        The release's guarantee as JSON has it.
-    warnings : tuple of str
-        What was noticed when it was charged; not stored.
-    """
-
-    id: str
-    number: int
-    dataset: str
-    kind: Literal["create", "charge", "unaccounted"]
-    when: str
-    what: str = ""
-    epsilon: float | None = None
-    delta: float | None = None
-    plain_guarantee: dict[str, Any] | None = None
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def guarantee(self) -> Guarantee | None:
-        """The release's guarantee."""
-        return None if self.plain_guarantee is None else Guarantee.from_dict(self.plain_guarantee)
-
-
-@dataclass(frozen=True)
-class Balance:
-    """What is left of a data set's budget.
-
-    Parameters
-    ----------
-    dataset : str
-        Its name.
-    epsilon : float
-        The largest pure epsilon that can still be charged.
-    delta : float
-        What is left for charges of which only (epsilon, delta) is known.
-    budget_epsilon, budget_delta : float
-        What all charges together keep to. This, and not what is spent so far, is the promise.
-    spent_epsilon : float
-        The smallest budget, at the same delta, that would have allowed the charges so far.
-    added_epsilon, added_delta : float
-        What adding up the charges' own figures gives.
-    relation, unit, rows_per_unit
-        What the budget promises it for; see :class:`~oversafe.privacy.Guarantee`.
-    rule : {"renyi", "sums"} or None
-        How the charges compose; None before the first one.
-    charges : int
-        How many there are.
-    unaccounted : int
-        How many releases without a proven guarantee were recorded. The budget does not cover them.
-    """
-
-    dataset: str
-    epsilon: float
-    delta: float
-    budget_epsilon: float
-    budget_delta: float
-    spent_epsilon: float
-    added_epsilon: float
-    added_delta: float
-    relation: Relation
-    unit: Unit
-    rows_per_unit: int
-    rule: Literal["renyi", "sums"] | None
-    charges: int
-    unaccounted: int
-
-    def __str__(self) -> str:
-        delta = f", delta = {self.budget_delta:g}" if self.budget_delta else ""
-        who = "record" if self.unit == "record" else f"person (at most {self.rows_per_unit} rows each)"
-        text = (
-            f"{self.dataset}: epsilon = {self.epsilon:.4g} left of {self.budget_epsilon:g}{delta} for every {who}, "
-            f"{self.relation} neighbours, after {self.charges} charge{'s' * (self.charges != 1)}."
-        )
-        if self.unaccounted:
-            text += f" Not covered: {self.unaccounted} recorded without a proven guarantee."
-        return showable(text)
 
 
 class Ledger:
@@ -212,10 +115,10 @@ class Ledger:
         note : str
             Anything to be remembered with it.
         """
-        name = _checked_name(name)
+        name = checked_name(name)
         check_epsilon(epsilon)
         check_delta(delta)
-        note = _checked_text(note, "note")
+        note = checked_text(note, "note")
         # Checks relation, unit and rows_per_unit.
         Guarantee("nominal", epsilon, delta, relation, unit, rows_per_unit, caveats=("a budget",))
         budget = Filter.of(float(epsilon), float(delta))
@@ -238,7 +141,7 @@ class Ledger:
                 ledger_id = secrets.token_hex(8)
                 key = self._keys.make(ledger_id)
                 last = _appended(
-                    rows, key, None, "", "ledger", {"id": ledger_id, "format": _FORMAT, "when": _now()}
+                    rows, key, None, "", "ledger", {"id": ledger_id, "format": FORMAT, "when": _now()}
                 )
             else:
                 ledger_id, key = self._identify(first)
@@ -250,7 +153,7 @@ class Ledger:
                     )
             row = _appended(rows, key, last, name, "create", body)
         self._record_end(ledger_id, row)
-        return _balance(name, body, body)
+        return balance_of(name, body, body)
 
     def charge(
         self,
@@ -293,10 +196,10 @@ class Ledger:
             raise InputError(f"a charge is a Guarantee, and {type(guarantee).__name__} was given")
         if unproven not in ("refuse", "record"):
             raise InputError(f"unproven = {unproven!r} was given; use 'refuse' or 'record'")
-        name = _checked_name(name)
-        what = _checked_text(what, "what")
+        name = checked_name(name)
+        what = checked_text(what, "what")
         if guarantee.status != "proven" and unproven == "refuse":
-            raise InputError(_unproven_reason(guarantee))
+            raise InputError(unproven_reason(guarantee))
         digest = None
         if data is not None:
             from oversafe.privacy._fingerprint import table_digest
@@ -307,17 +210,17 @@ class Ledger:
         cost = None
         if guarantee.status == "proven":
             created = self._known_budget(name)
-            cost = _cost(name, created, guarantee)
+            cost = cost_of(name, created, guarantee)
         with self._store.writing() as rows:
             ledger_id, key = self._identify(self._first(rows))
             found = self._budget(rows, key, name)
             if cost is not None and found != created:
                 self._known[name] = found
-                cost = _cost(name, found, guarantee)
+                cost = cost_of(name, found, guarantee)
             created = found
             end = self._end(rows, key, ledger_id)
             before = _checked(key, rows.last_of(name) or created)
-            kind, body = _next_body(name, json.loads(created.body), json.loads(before.body), cost)
+            kind, body = next_body(name, json.loads(created.body), json.loads(before.body), cost)
             number = end.number + 1
             fingerprint = ""
             noticed: tuple[str, ...] = ()
@@ -329,7 +232,7 @@ class Ledger:
             noticed += ("the end of the history could not be recorded beside the ledger's key",)
         for sentence in noticed:
             warnings.warn(sentence, LedgerWarning, stacklevel=2)
-        return _entry(ledger_id, row, noticed)
+        return entry_of(ledger_id, row, noticed)
 
     @contextmanager
     def spending(
@@ -356,23 +259,23 @@ class Ledger:
 
     def remaining(self, name: str) -> Balance:
         """Return what is left of a data set's budget."""
-        name = _checked_name(name)
+        name = checked_name(name)
         with self._store.reading() as rows:
             ledger_id, key = self._identify(self._first(rows))
             created = self._budget(rows, key, name)
             self._end(rows, key, ledger_id)
             last = _checked(key, rows.last_of(name) or created)
-        return _balance(name, json.loads(created.body), json.loads(last.body))
+        return balance_of(name, json.loads(created.body), json.loads(last.body))
 
     def history(self, name: str | None = None) -> list[Entry]:
         """Return the entries of a data set, or of all, in the order in which they were made."""
         with self._store.reading() as rows:
             ledger_id, key = self._identify(self._first(rows))
             if name is not None:
-                name = _checked_name(name)
+                name = checked_name(name)
                 self._budget(rows, key, name)
             found = [_checked(key, row) for row in rows.of(name) if row.kind != "ledger"]
-        return [_entry(ledger_id, row) for row in found]
+        return [entry_of(ledger_id, row) for row in found]
 
     def verify(self) -> Verification:
         """Check every entry, the chain, the sums and the end of the history.
@@ -387,7 +290,7 @@ class Ledger:
         if not entries:
             return Verification(0, (f"the ledger {self._store.shown} has no entries at all",))
         try:
-            ledger_id = _ledger_id(entries[0])
+            ledger_id = ledger_id_of(entries[0])
         except InputError as error:
             return Verification(len(entries), (str(error),))
         key = self._keys.read(ledger_id, self._store.shown)
@@ -414,7 +317,7 @@ class Ledger:
         return first
 
     def _identify(self, first: Row) -> tuple[str, Key]:
-        ledger_id = _ledger_id(first)
+        ledger_id = ledger_id_of(first)
         key = self._keys.read(ledger_id, self._store.shown)
         if not key.fits(first):
             raise InputError(
@@ -543,37 +446,6 @@ def _appended(
     return row
 
 
-def _cost(name: str, created: Row, guarantee: Guarantee) -> Cost:
-    budget = json.loads(created.body)
-    _check_comparable(name, budget, guarantee)
-    return filter_of(budget).cost(guarantee, budget["relation"])
-
-
-def _next_body(
-    name: str, budget: dict[str, Any], before: dict[str, Any], cost: Cost | None
-) -> tuple[str, dict[str, Any]]:
-    """Return the kind and the facts of the next entry; refuses an overdraft."""
-    spent = spent_of(before)
-    if cost is None:
-        return "unaccounted", {"spent": before["spent"], "unaccounted": before["unaccounted"] + 1}
-    keeper = filter_of(budget)
-    after = keeper.spend(spent, cost)
-    if after is None:
-        raise OverdraftError(_overdraft(name, keeper, spent, cost))
-    return "charge", {"cost": asdict(cost), "spent": after.to_dict(), "unaccounted": before["unaccounted"]}
-
-
-def _overdraft(name: str, keeper: Filter, spent: Spent, cost: Cost) -> str:
-    asked = f"epsilon = {cost.epsilon:g}" + (f", delta = {cost.delta:g}" if cost.delta else "")
-    left = f"epsilon = {keeper.left_epsilon(spent):.4g}"
-    if keeper.delta:
-        left += (
-            f" (or delta = {keeper.left_delta(spent):.3g} for figures that cannot be composed more tightly)"
-        )
-    budget = f"{keeper.epsilon:g}" + (f", delta = {keeper.delta:g}" if keeper.delta else "")
-    return f"the budget of {name!r} (epsilon = {budget}) has {left} left, and {asked} was asked for; nothing was spent"
-
-
 def _compared(rows: Rows, key: Key, name: str, digest: str) -> tuple[str, ...]:
     """Return what the last fingerprints say about a table."""
     sentences = []
@@ -592,33 +464,6 @@ def _compared(rows: Rows, key: Key, name: str, digest: str) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def _check_comparable(name: str, budget: dict[str, Any], guarantee: Guarantee) -> None:
-    if guarantee.unit != budget["unit"]:
-        raise InputError(
-            f"the budget of {name!r} is for every {budget['unit']}, and the guarantee for every {guarantee.unit}; "
-            "state them alike, nothing was spent"
-        )
-    if guarantee.rows_per_unit < budget["rows_per_unit"]:
-        raise InputError(
-            f"the budget of {name!r} is for persons of up to {budget['rows_per_unit']} rows, and the guarantee for up "
-            f"to {guarantee.rows_per_unit}; nothing was spent"
-        )
-    if guarantee.relation != budget["relation"] and guarantee.relation != "add-remove":
-        raise InputError(
-            f"the budget of {name!r} is for {budget['relation']} neighbours, which a guarantee for "
-            f"{guarantee.relation} neighbours says nothing about; nothing was spent"
-        )
-
-
-def _unproven_reason(guarantee: Guarantee) -> str:
-    why = f" ({guarantee.caveats[0].rstrip('.')})" if guarantee.caveats else ""
-    what = "there is no guarantee" if guarantee.status == "none" else "the guarantee is nominal, not proven"
-    return (
-        f"{what}{why}, so no budget can answer for it and nothing was spent; mend the reason, or have it recorded as "
-        "unaccounted (unproven='record', on the command line --record-unproven)"
-    )
-
-
 def _checked(key: Key, row: Row) -> Row:
     if not key.fits(row):
         raise InputError(
@@ -626,72 +471,6 @@ def _checked(key: Key, row: Row) -> Row:
             "budget verify"
         )
     return row
-
-
-def _ledger_id(first: Row) -> str:
-    try:
-        facts = json.loads(first.body)
-        known = first.kind == "ledger" and facts["format"] == _FORMAT and int(facts["id"], 16) >= 0
-    except (ValueError, KeyError, TypeError):
-        known = False
-    if not known:
-        raise InputError("the first entry is not that of a ledger which this oversafe reads")
-    return facts["id"]
-
-
-def _entry(ledger_id: str, row: Row, noticed: tuple[str, ...] = ()) -> Entry:
-    body = json.loads(row.body)
-    plain = body.get("guarantee")
-    figures = body if row.kind == "create" else body.get("cost", plain)
-    return Entry(
-        f"{ledger_id}:{row.number}",
-        row.number,
-        row.dataset,
-        row.kind,  # type: ignore[arg-type]
-        body["when"],
-        body.get("what", body.get("note", "")),
-        figures["epsilon"],
-        figures["delta"],
-        plain,
-        noticed,
-    )
-
-
-def _balance(name: str, budget: dict[str, Any], last: dict[str, Any]) -> Balance:
-    keeper, spent = filter_of(budget), spent_of(last)
-    return Balance(
-        name,
-        keeper.left_epsilon(spent),
-        keeper.left_delta(spent),
-        keeper.epsilon,
-        keeper.delta,
-        keeper.used_epsilon(spent),
-        float(spent.epsilon),
-        float(spent.delta),
-        budget["relation"],
-        budget["unit"],
-        budget["rows_per_unit"],
-        spent.rule,
-        spent.charges,
-        last["unaccounted"],
-    )
-
-
-def _checked_name(name: Any) -> str:
-    if not isinstance(name, str):
-        raise InputError(f"a data set is called by a text, and {type(name).__name__} was given")
-    name = unicodedata.normalize("NFC", name).strip()
-    if not name or len(name) > _LONGEST_NAME or showable(name) != name or "\n" in name:
-        raise InputError(
-            f"{shorten(name, 60)!r} cannot be a data set's name; use 1 to {_LONGEST_NAME} characters on one line"
-        )
-    return name
-
-
-def _checked_text(text: Any, name: str) -> str:
-    if not isinstance(text, str) or len(text) > _LONGEST_NOTE:
-        raise InputError(f"{name} is a text of up to {_LONGEST_NOTE} characters")
-    return showable(text)
 
 
 def _now() -> str:
