@@ -1,9 +1,9 @@
 """Charge a ledger from several processes that are killed at random, until its budget is spent.
 
-    python ledger_workers.py LOCATION KEY_FILE FOLDER WORKERS KILLS SEED EPSILON
+    python ledger_workers.py LOCATION KEY_FILE FOLDER WORKERS KILLS PAUSE SEED EPSILON
 
 Each worker writes the number of an entry to a file of its own after the charge was confirmed. The parent kills one of
-them with SIGKILL every now and then and starts another in its place.
+them with SIGKILL after up to PAUSE seconds, and again, and starts another in its place.
 """
 
 import os
@@ -30,7 +30,7 @@ def work(ledger, guarantee, confirmed):
         os._exit(1)
 
 
-def main(location, key_file, folder, workers, kills, seed, epsilon):
+def main(location, key_file, folder, workers, kills, pause, seed, epsilon):
     ledger = Ledger(location, key_file=key_file)
     # One charge before the fork, so that what it imports is imported once.
     guarantee = Guarantee.pure(float(epsilon), "randomized response")
@@ -48,7 +48,7 @@ def main(location, key_file, folder, workers, kills, seed, epsilon):
         start()
     while running:
         if left:
-            time.sleep(rng.random() * 0.2)
+            time.sleep(rng.random() * float(pause))
         child, code = os.waitpid(-1, os.WNOHANG if left else 0)
         if child:
             # It found the budget spent: nobody is started in its place.
