@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oversafe.commands.account import account_app
+from oversafe.commands.budget import LedgerKeyOption, budget_app, ledger_notes
 from oversafe.errors import InputError, MissingExtraError
 from oversafe.text import listed, showable
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
 
+    from oversafe.privacy import DatasetLedger
     from oversafe.protect import Protector
 
 app = typer.Typer(
@@ -37,6 +39,7 @@ schema_app = typer.Typer(
 )
 app.add_typer(schema_app, name="schema")
 app.add_typer(account_app, name="account")
+app.add_typer(budget_app, name="budget")
 
 _TABLE = "CSV or Parquet file, or database address with its table (duckdb://file.ddb#table)."
 _EXIT_GATE, _EXIT_INPUT, _EXIT_DEFECT, _EXIT_INTERRUPTED = 1, 2, 3, 130
@@ -232,6 +235,17 @@ def protect(
         list[str] | None, typer.Option(help="A column to leave out, such as a name; may be given again.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Repeatable, for experiments only.")] = None,
+    ledger: Annotated[
+        str | None, typer.Option(help="Charge the release to this ledger; see oversafe budget create.")
+    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="Whose budget in the ledger it is charged to.")] = None,
+    ledger_key: LedgerKeyOption = None,
+    record_unproven: Annotated[
+        bool,
+        typer.Option(
+            "--record-unproven", help="Write a release without a proven guarantee into the history."
+        ),
+    ] = False,
     separator: SeparatorOption = None,
     decimal: DecimalOption = None,
     encoding: EncodingOption = None,
@@ -240,7 +254,8 @@ def protect(
 
     Examples:  oversafe protect t.csv -l y --epsilon 1 --schema s.toml --out r.csv   |   oversafe protect t.csv
     -l y --method private-smote -q age -q town --set n_copies=2 --out r.csv   |   oversafe protect --method
-    private-smote --explain
+    private-smote --explain   |   oversafe protect t.csv -l y --schema s.toml --ledger
+    budget.db --dataset patients --out r.csv
     """
     if explain:
         from oversafe.protect.explanations import explain as explanation
@@ -272,6 +287,7 @@ def protect(
             # It says whose row it is, which no release carries.
             left_out.add(declared.person)
         declared = declared.drop(left_out.intersection(declared.names))
+    account = _account(ledger, dataset, ledger_key, record_unproven)
     protector = make_protector(
         method,
         epsilon=epsilon,
@@ -280,6 +296,7 @@ def protect(
         random_state=seed,
         quasi_identifiers=quasi_identifier,
         settings=_settings(setting or []),
+        ledger=account,
     )
 
     frame = _read(table, {"separator": separator, "decimal": decimal, "encoding": encoding})
@@ -299,17 +316,20 @@ def protect(
     frame = described.conform(frame)
     check_labels(frame[label])
     console = _console()
-    with _progress(console, protector, f"Protecting with {method}"):
+    with _progress(console, protector, f"Protecting with {method}"), ledger_notes():
         X, y = protector.fit_resample(frame.drop(columns=label), frame[label])
+        entry = None if account is None else _ledger_entry(protector, account, method)
         release = X.copy(deep=False)
         release.insert(list(frame.columns).index(label), label, y)
         settings = {
             "method": method,
-            **{k: str(v) for k, v in protector.get_params().items() if k != "schema"},
+            **{k: str(v) for k, v in protector.get_params().items() if k not in ("schema", "ledger")},
         }
-        write_release(release, out, protector.guarantee_, settings)
+        write_release(release, out, protector.guarantee_, settings, entry)
     console.print(showable(str(protector.guarantee_)), markup=False, highlight=False)
     console.print(f"Release: {out} ({len(release)} rows)", soft_wrap=True, markup=False, highlight=False)
+    if account is not None:
+        console.print(f"Budget: {account.remaining()}", soft_wrap=True, markup=False, highlight=False)
 
 
 @schema_app.command("init")
@@ -368,6 +388,35 @@ def schema_check(
         typer.echo(
             f"Ranges or categories read from the data, so that no guarantee is proven: {', '.join(private)}."
         )
+
+
+def _account(
+    ledger: str | None, dataset: str | None, key: Path | None, record_unproven: bool
+) -> DatasetLedger | None:
+    if ledger is None:
+        if dataset is not None or key is not None or record_unproven:
+            raise InputError(
+                "--dataset, --ledger-key and --record-unproven go with --ledger; name the ledger"
+            )
+        return None
+    if dataset is None:
+        raise InputError("--ledger was given without --dataset; name the data set whose budget is charged")
+    from oversafe.privacy import Ledger
+
+    account = Ledger(ledger, key_file=key).for_dataset(
+        dataset, unproven="record" if record_unproven else "refuse"
+    )
+    # A mistake in its name is told before the table is read.
+    account.remaining()
+    return account
+
+
+def _ledger_entry(protector: Protector, account: DatasetLedger, method: str) -> str | None:
+    if "ledger" in protector.get_params():
+        return protector.ledger_entry_
+    if protector.guarantee_.status != "none":
+        raise InputError(f"the method {method!r} cannot be charged to a ledger; leave --ledger out")
+    return account.charge(protector.guarantee_, what=type(protector).__name__).id
 
 
 def _read(source: str, options: dict[str, str | None]) -> pd.DataFrame:

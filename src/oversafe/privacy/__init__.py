@@ -1,14 +1,24 @@
 """Guarantees, the mechanisms behind them, what oversampling costs, and the manifest that carries them."""
 
+from oversafe.privacy._ledger_check import Verification
+from oversafe.privacy._ledger_entries import Balance, Entry, LedgerWarning, OverdraftError
 from oversafe.privacy.bagging import bagging_budget, bagging_cost
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.privacy.kissing import kissing_number_bound
+from oversafe.privacy.ledger import DatasetLedger, Ledger
 from oversafe.privacy.manifest import Manifest, read_manifest, write_release
 from oversafe.privacy.oversampling import oversampling_budget, oversampling_cost, smote_budget, smote_cost
 
 __all__ = [
+    "Balance",
+    "DatasetLedger",
+    "Entry",
     "Guarantee",
+    "Ledger",
+    "LedgerWarning",
     "Manifest",
+    "OverdraftError",
+    "Verification",
     "bagging_budget",
     "bagging_cost",
     "kissing_number_bound",

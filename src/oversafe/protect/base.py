@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from oversafe.data.schema import Schema, check_table
 from oversafe.errors import InputError
 from oversafe.privacy.guarantee import Guarantee
+from oversafe.privacy.ledger import pay
 
 
 class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
@@ -28,6 +29,8 @@ class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
         What the result promises.
     schema_ : Schema
         What the feature columns are.
+    ledger_entry_ : str or None
+        The budget entry that paid for it, of methods that take a ``ledger``.
     """
 
     guarantee_: Guarantee
@@ -38,6 +41,7 @@ class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
     def _report(self, step: str, share: float) -> None:
         if self.on_progress is not None:
             self.on_progress(step, share)
+    ledger_entry_: str | None
 
     def _read(self, X: Any, y: Any) -> tuple[pd.DataFrame, pd.Series, Shape]:
         """Return the table, the labels, and how the result is to be shaped; the input is never modified."""
@@ -51,6 +55,26 @@ class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         return table, labels, shape
+
+    def _pay(self, guarantee: Guarantee, data: Any = None) -> None:
+        """Set ``guarantee_`` and charge it to the ledger, if there is one; call it before any noise is drawn.
+
+        A method that calls it has ``ledger`` among its parameters.
+
+        Parameters
+        ----------
+        guarantee : Guarantee
+            What the whole fit will promise.
+        data : tuple of (X, y), optional
+            The table, which the ledger only compares with earlier ones.
+        """
+        if hasattr(self, "guarantee_"):
+            # What was fitted before is partly overwritten by now, and must not be used if the charge is refused.
+            del self.guarantee_
+        self.ledger_entry_ = pay(
+            getattr(self, "ledger", None), guarantee, what=type(self).__name__, data=data
+        )
+        self.guarantee_ = guarantee
 
     def _check_schema(self, table: pd.DataFrame, schema: Schema | None) -> Schema:
         """Return the feature columns' schema, inferred unless it is given; naming columns are refused."""
@@ -128,9 +152,9 @@ class Sampler(Protector):
 class Synthesizer(Protector):
     """A model of the table from which fully synthetic rows are drawn, class by class.
 
-    A subclass writes ``_fit``, which sets ``guarantee_``, ``schema_``, ``classes_`` and ``class_counts_``
-    (paid for, if the method is private), and ``_draw``. Its constructor has ``sampling_strategy`` and
-    ``random_state``.
+    A subclass writes ``_fit``, which sets ``schema_``, ``classes_`` and ``class_counts_`` (paid for, if the method
+    is private) and calls ``_pay`` with its guarantee before it draws any noise, and ``_draw``. Its constructor has
+    ``sampling_strategy`` and ``random_state``.
     """
 
     classes_: NDArray[Any]
@@ -154,13 +178,21 @@ class Synthesizer(Protector):
         if self.guarantee_.status == "proven":
             # One odd value changes the dtype that X or y came in, so the result's comes from the schema.
             self._shape.forget_dtypes()
-            if self._shape.label_kind == "indicator":
-                self.guarantee_ = self.guarantee_.weaken(
-                    "labels in one column per class are checked all together; give them in one column"
-                )
+        self.guarantee_ = self._weakened(self.guarantee_)
         counts = self._counts(None, None, np.random.default_rng(self.random_state))
         self.sampling_strategy_ = dict(zip(self.classes_.tolist(), counts.tolist(), strict=True))
         return self
+
+    def _pay(self, guarantee: Guarantee, data: Any = None) -> None:
+        """Set ``guarantee_`` and charge it to the ledger, if there is one; call it before any noise is drawn."""
+        super()._pay(self._weakened(guarantee), data)
+
+    def _weakened(self, guarantee: Guarantee) -> Guarantee:
+        if guarantee.status == "proven" and self._shape.label_kind == "indicator":
+            return guarantee.weaken(
+                "labels in one column per class are checked all together; give them in one column"
+            )
+        return guarantee
 
     def sample(
         self, n: int | None = None, *, class_counts: Mapping[Any, int] | None = None

@@ -15,6 +15,7 @@ from oversafe.data.encode import column_codes
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.privacy.guarantee import SEEDED, Guarantee, Relation, check_epsilon
+from oversafe.privacy.ledger import DatasetLedger
 from oversafe.privacy.mechanisms import noisy_counts
 from oversafe.protect.base import Synthesizer, check_labels
 from oversafe.text import listed
@@ -54,6 +55,9 @@ class HistogramSynthesizer(Synthesizer):
         Which tables count as neighbours.
     random_state : int, optional
         Makes fit and sample repeatable, for experiments; the guarantee is then nominal.
+    ledger : DatasetLedger, optional
+        The budget that every fit is charged to before its noise is drawn, from
+        :meth:`Ledger.for_dataset <oversafe.privacy.Ledger.for_dataset>`.
 
     Attributes
     ----------
@@ -67,6 +71,8 @@ class HistogramSynthesizer(Synthesizer):
         Their noisy counts.
     histograms_ : dict of str to array of shape (n_classes, n_cells)
         Shares of each column's cells within each class.
+    ledger_entry_ : str or None
+        The budget entry that paid for the fit.
 
     Examples
     --------
@@ -89,6 +95,7 @@ class HistogramSynthesizer(Synthesizer):
         sampling_strategy: str | Mapping[Any, int] | None = None,
         relation: Relation = "replace-one",
         random_state: int | None = None,
+        ledger: DatasetLedger | None = None,
     ):
         self.epsilon = epsilon
         self.schema = schema
@@ -97,6 +104,7 @@ class HistogramSynthesizer(Synthesizer):
         self.sampling_strategy = sampling_strategy
         self.relation = relation
         self.random_state = random_state
+        self.ledger = ledger
 
     def _fit(self, table: pd.DataFrame, labels: pd.Series) -> None:
         check_epsilon(self.epsilon)
@@ -121,6 +129,10 @@ class HistogramSynthesizer(Synthesizer):
             counts.append(np.bincount(cells, minlength=n_classes * bins.n_cells))
         # One record is in one cell of each of the len(counts) tables; replacing it moves two.
         sensitivity = len(counts) * (2 if self.relation == "replace-one" else 1)
+        guarantee = Guarantee.pure(float(self.epsilon), _BASIS, relation=self.relation)
+        if self.random_state is not None:
+            caveats.append(SEEDED)
+        self._pay(guarantee.weaken(*caveats), (table, labels))
         noisy = noisy_counts(
             np.concatenate(counts),
             sensitivity=sensitivity,
@@ -139,10 +151,6 @@ class HistogramSynthesizer(Synthesizer):
                 project(row, max(count, 1)) for row, count in zip(rows, self.class_counts_, strict=True)
             ]
             self.histograms_[name] = np.array([row / row.sum() for row in fitted])
-        guarantee = Guarantee.pure(float(self.epsilon), _BASIS, relation=self.relation)
-        if self.random_state is not None:
-            caveats.append(SEEDED)
-        self.guarantee_ = guarantee.weaken(*caveats)
 
     def _label_column(self, labels: pd.Series) -> tuple[Column, list[str]]:
         declared: Sequence[Any] | None = self.classes

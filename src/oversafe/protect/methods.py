@@ -8,6 +8,7 @@ from typing import Any
 from oversafe import protect
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
+from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.base import Protector
 
 METHODS: Mapping[str, type[Protector]] = {
@@ -47,6 +48,7 @@ def make_protector(
     random_state: int | None = None,
     quasi_identifiers: list[str] | None = None,
     settings: Mapping[str, Any] | None = None,
+    ledger: DatasetLedger | None = None,
 ) -> Protector:
     """Return a protector by name, given what it has a use for; ``settings`` are parameters by their names."""
     check_method(method)
@@ -64,6 +66,7 @@ def make_protector(
         "random_state": random_state,
         "quasi_identifiers": quasi_identifiers or None,
         "sampling_strategy": "auto" if balance else None,
+        "ledger": ledger,
     }
     parameters = {k: v for k, v in wanted.items() if k in accepted and v is not None}
     for name, value in (settings or {}).items():

@@ -1,0 +1,64 @@
+"""A digest of a table that does not depend on the order of its rows or columns."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+
+def table_digest(data: Any) -> str:
+    """Return a digest of a table; equal for equal tables, whatever the order of rows and columns.
+
+    It is for recognising a table, not against forgery, and is only ever stored under a key.
+
+    Parameters
+    ----------
+    data : DataFrame, array, or tuple of (X, y)
+        The table, or its features and labels.
+    """
+    frames = [_frame(part, i) for i, part in enumerate(data if isinstance(data, tuple) else (data,))]
+    rows: Any = np.zeros(len(frames[0]), dtype=np.uint64)
+    names = []
+    for frame in frames:
+        for position, name in enumerate(frame.columns):
+            names.append(str(name))
+            salt = int.from_bytes(hashlib.sha256(str(name).encode()).digest()[:8], "big") | 1
+            hashed = pd.util.hash_pandas_object(_plain(frame.iloc[:, position]), index=False).to_numpy()
+            # Mixed before the sum over the columns, so that values which trade places between columns show.
+            rows = rows + _mix(hashed ^ np.uint64(salt))
+    total = int(_mix(rows).sum(dtype=np.uint64))
+    text = "\x00".join([str(total), str(len(rows)), *sorted(names)])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _frame(part: Any, position: int) -> pd.DataFrame:
+    if isinstance(part, pd.DataFrame):
+        return part
+    if isinstance(part, pd.Series):
+        return part.to_frame(part.name if part.name is not None else f"label {position}")
+    array = np.asarray(part)
+    return pd.DataFrame(array if array.ndim == 2 else array.reshape(len(array), -1))
+
+
+def _plain(column: pd.Series) -> pd.Series:
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(column.cat.categories.dtype)
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        return column
+    if pd.api.types.is_bool_dtype(column.dtype) or pd.api.types.is_numeric_dtype(column.dtype):
+        # A column that is stored as another kind of number is the same column.
+        with suppress(TypeError, ValueError):
+            return column.astype("Float64").astype("float64")
+    return column.astype(str).astype(object)
+
+
+def _mix(values: Any) -> Any:
+    """Return 64-bit numbers, each scattered over the whole range (the finaliser of splitmix64)."""
+    with np.errstate(over="ignore"):
+        values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return values ^ (values >> np.uint64(31))

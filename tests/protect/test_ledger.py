@@ -1,0 +1,106 @@
+"""Protectors that are charged to a ledger."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from oversafe.errors import InputError
+from oversafe.privacy import Ledger, OverdraftError
+from oversafe.protect import HistogramSynthesizer, histograms
+from tests.protect.conformance import mixed_table, public_schema
+
+CLASSES = ("healthy", "ill")
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    ledger = Ledger(tmp_path / "budget.db", key_file=tmp_path / "key")
+    ledger.create("patients", 1.0)
+    return ledger
+
+
+@pytest.fixture
+def table():
+    return mixed_table()
+
+
+def synthesizer(ledger, X, *, unproven="refuse", **parameters):
+    account = ledger.for_dataset("patients", unproven=unproven)
+    return HistogramSynthesizer(
+        **{"epsilon": 0.4, "schema": public_schema(X), "classes": CLASSES, "ledger": account, **parameters}
+    )
+
+
+def test_a_fit_is_charged_and_samples_are_free(ledger, table):
+    X, y = table
+    fitted = synthesizer(ledger, X).fit(X, y)
+    for _ in range(3):
+        fitted.sample(10)
+    _, entry = ledger.history("patients")
+    assert entry.id == fitted.ledger_entry_ and entry.what == "HistogramSynthesizer"
+    assert entry.guarantee == fitted.guarantee_ and fitted.guarantee_.status == "proven"
+    fitted.fit(X, y)
+    assert ledger.remaining("patients").epsilon == pytest.approx(0.2)
+
+
+def test_the_charge_comes_before_the_noise_and_stands_when_it_fails(ledger, table, monkeypatch):
+    X, y = table
+    left = []
+
+    def crash(*_, **__):
+        left.append(ledger.remaining("patients").epsilon)
+        raise RuntimeError("the power fails")
+
+    monkeypatch.setattr(histograms, "noisy_counts", crash)
+    with pytest.raises(RuntimeError, match="power"):
+        synthesizer(ledger, X).fit(X, y)
+    assert left == [0.6] and ledger.remaining("patients").epsilon == 0.6
+
+
+def test_an_overdraft_draws_no_noise_and_leaves_nothing_to_sample_from(ledger, table, monkeypatch):
+    X, y = table
+    protector = synthesizer(ledger, X, epsilon=0.8).fit(X, y)
+
+    def never(*_, **__):
+        raise AssertionError("noise was drawn")
+
+    monkeypatch.setattr(histograms, "noisy_counts", never)
+    with pytest.raises(OverdraftError, match=r"0\.2 left, and epsilon = 0\.8"):
+        protector.fit(X, y)
+    with pytest.raises(NotFittedError):
+        protector.sample(1)
+
+
+def test_seeded_runs_are_refused_or_recorded(ledger, table):
+    X, y = table
+    with pytest.raises(InputError, match=r"nominal, not proven \(a fixed random_state"):
+        synthesizer(ledger, X, random_state=0).fit(X, y)
+    assert len(ledger.history()) == 1
+    fitted = synthesizer(ledger, X, random_state=0, unproven="record").fit(X, y)
+    assert ledger.history()[-1].kind == "unaccounted" and ledger.history()[-1].id == fitted.ledger_entry_
+    assert ledger.remaining("patients").epsilon == 1.0
+
+
+def test_labels_in_columns_are_not_charged_as_proven(ledger, table):
+    X, y = table
+    ill = (y == "ill").to_numpy(dtype=int)
+    with pytest.raises(InputError, match="labels in one column per class"):
+        synthesizer(ledger, X, classes=(0, 1)).fit(X, np.column_stack([1 - ill, ill]))
+    assert len(ledger.history()) == 1
+
+
+def test_a_ledger_without_a_data_set_is_refused(ledger, table):
+    X, y = table
+    with pytest.raises(InputError, match="for_dataset"):
+        HistogramSynthesizer(ledger=ledger).fit(X, y)
+
+
+def test_clones_and_pickles_charge_the_same_budget(ledger, table):
+    X, y = table
+    protector = synthesizer(ledger, X, epsilon=0.25)
+    clone(protector).fit(X, y)
+    pickle.loads(pickle.dumps(protector.fit(X, y))).fit(X, y)
+    assert ledger.remaining("patients").charges == 3 and ledger.verify().ok
