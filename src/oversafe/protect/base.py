@@ -41,6 +41,7 @@ class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
     def _report(self, step: str, share: float) -> None:
         if self.on_progress is not None:
             self.on_progress(step, share)
+
     ledger_entry_: str | None
 
     def _read(self, X: Any, y: Any) -> tuple[pd.DataFrame, pd.Series, Shape]:
