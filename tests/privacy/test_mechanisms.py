@@ -169,7 +169,7 @@ def test_bad_budgets_are_refused(bad):
         lambda: choose(counts, sensitivity=1, rho=bad),
         lambda: frequent_counts(counts, changed=1, sensitivity=1.0, largest=1, rho=bad, delta=0.1),
     ):
-        with pytest.raises(InputError, match="epsilon|rho"):
+        with pytest.raises(InputError, match=r"epsilon|rho"):
             call()
 
 
@@ -206,7 +206,14 @@ def test_other_bad_use(call):
 class TestAudits:
     def check(self, run, table, neighbour, epsilon, share, delta=0.0):
         audit = audit_epsilon(
-            run, table, neighbour, trials=40_000, delta=delta, confidence=SURE, vectorized=True, random_state=0
+            run,
+            table,
+            neighbour,
+            trials=40_000,
+            delta=delta,
+            confidence=SURE,
+            vectorized=True,
+            random_state=0,
         )
         assert (audit.lower_bound > epsilon) == (share < 1)
 
@@ -228,9 +235,7 @@ class TestAudits:
     def test_choice(self, share, paid):
         def run(scores, rng, size):
             budget = {"epsilon": 1.0} if paid == "epsilon" else {"rho": 1 / 8}
-            return [
-                choose(scores, sensitivity=1.0 * share, random_state=rng, **budget) for _ in range(size)
-            ]
+            return [choose(scores, sensitivity=1.0 * share, random_state=rng, **budget) for _ in range(size)]
 
         # The exponential mechanism with rho = 1/8 is the one with epsilon = 1.
         self.check(run, [0.5, 0.5], [1.5, -0.5], 1.0, share)

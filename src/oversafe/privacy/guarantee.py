@@ -331,8 +331,9 @@ def _simple_epsilon(leaves: Sequence[tuple[DpEvent, int]], delta: float) -> floa
     from oversafe.privacy.zcdp import zcdp_epsilon
 
     best = math.inf
-    if all(isinstance(leaf, dp_event.DiscreteLaplaceDpEvent) for leaf, _ in leaves):
-        best = math.fsum(count * leaf.noise_parameter * leaf.sensitivity for leaf, count in leaves)
+    pure = [_pure_epsilon(leaf) for leaf, _ in leaves]
+    if all(epsilon is not None for epsilon in pure):
+        best = math.fsum(count * (epsilon or 0.0) for epsilon, (_, count) in zip(pure, leaves, strict=True))
     zcdp = [_as_zcdp(leaf, count) for leaf, count in leaves]
     if delta > 0 and all(isinstance(leaf, dp_event.ZCDpEvent) and leaf.xi == 0 for leaf, _ in zcdp):
         best = min(best, zcdp_epsilon(math.fsum(count * leaf.rho for leaf, count in zcdp), delta))
@@ -359,6 +360,17 @@ def _as_zcdp(event: DpEvent, count: int) -> tuple[DpEvent, int]:
     if isinstance(event, dp_event.DiscreteLaplaceDpEvent):
         return dp_event.ZCDpEvent((event.noise_parameter * event.sensitivity) ** 2 / 2), count
     return event, count
+
+
+def _pure_epsilon(event: DpEvent) -> float | None:
+    """Return the epsilon of a purely private event, None of any other."""
+    from dp_accounting import dp_event
+
+    if isinstance(event, dp_event.DiscreteLaplaceDpEvent):
+        return event.noise_parameter * event.sensitivity
+    if isinstance(event, dp_event.LaplaceDpEvent) and event.noise_multiplier > 0:
+        return 1 / event.noise_multiplier
+    return None
 
 
 def _event_to_dict(event: DpEvent) -> dict[str, Any]:

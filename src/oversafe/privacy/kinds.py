@@ -119,7 +119,9 @@ def _cell(value: Any) -> int:
     if stamp is pd.NaT:
         return _MISSING
     within = _nanoseconds_of_day(stamp if stamp.tz is None else stamp.tz_convert("UTC"))
-    return _DATES + next((i for i, unit in enumerate(RESOLUTIONS[:-1]) if within % _NANOSECONDS[unit] == 0), 6)
+    return _DATES + next(
+        (i for i, unit in enumerate(RESOLUTIONS[:-1]) if within % _NANOSECONDS[unit] == 0), 6
+    )
 
 
 def _nanoseconds_of_day(stamp: pd.Timestamp) -> int:
