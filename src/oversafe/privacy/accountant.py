@@ -359,17 +359,23 @@ class Accountant:
             The largest noise level to try.
         """
 
+        cap = self._cap(share)
+        interval = min(1e-3, max(1e-4, 1e-3 * cap))
+
         def fits(noise: float) -> bool:
             charge = self._charge_of(what, make_event(noise), 0.0)
-            return self._fits([*self.charges, charge], self._cap(share))
+            return self._fits([*self.charges, charge], cap, interval)
 
-        if not fits(most):
-            raise InputError(f"{what} does not fit into what is left of the budget, even at noise {most:g}")
-        low, high = 0.0, most
-        while high - low > 1e-4 * high:
-            middle = (low + high) / 2 if low else high / 4 if high > 1e-3 else high / 2
-            if middle < 1e-6:
-                break
+        # From moderate noise upwards: the privacy loss of hardly any noise takes long to compute.
+        low, high = 0.0, 0.5
+        while not fits(high):
+            low, high = high, 2 * high
+            if high > most:
+                raise InputError(
+                    f"{what} does not fit into what is left of the budget, even at noise {most:g}"
+                )
+        while high - low > 1e-3 * high and high > 1e-3:
+            middle = (low + high) / 2
             low, high = (low, middle) if fits(middle) else (middle, high)
         return high
 
@@ -471,7 +477,7 @@ class Accountant:
         used_rho = self.total * (1 - self.left)
         return min(self.epsilon, zcdp_epsilon(used_rho + share * self.total, self.delta - self.failure))
 
-    def _fits(self, charges: Sequence[Charge], epsilon: float | None = None) -> bool:
+    def _fits(self, charges: Sequence[Charge], epsilon: float | None = None, interval: float = 1e-4) -> bool:
         epsilon = self.epsilon if epsilon is None else epsilon
         delta = self.delta - math.fsum(charge.delta for charge in charges)
         if delta < 0:
@@ -485,7 +491,7 @@ class Accountant:
         if all(rho is not None for rho in rhos):
             return math.fsum(rho or 0 for rho in rhos) <= zcdp_rho(epsilon, delta)
         event = _joined(charges, self.pure, failures=False)
-        return event is not None and composed_epsilon(event, delta) <= epsilon
+        return event is not None and composed_epsilon(event, delta, interval=interval) <= epsilon
 
     def _epsilon_spent(self) -> float:
         costs = [charge.epsilon if self.pure else charge.rho for charge in self.charges]

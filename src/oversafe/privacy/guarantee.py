@@ -292,10 +292,11 @@ def _failure(event: DpEvent) -> float | None:
     return None
 
 
-def composed_epsilon(event: DpEvent, delta: float) -> float:
+def composed_epsilon(event: DpEvent, delta: float, *, interval: float = 1e-4) -> float:
     """Return the smallest epsilon that the accountants can show for an event at a delta.
 
-    Failures are taken off delta first: if all else is (epsilon, delta')-DP, the whole is
+    ``interval`` is the step of the privacy loss distribution, which rounds upwards: a larger one is quicker and
+    never too hopeful. Failures are taken off delta first: if all else is (epsilon, delta')-DP, the whole is
     (epsilon, delta' + the sum of the failures)-DP.
     """
     from dp_accounting import rdp
@@ -313,7 +314,7 @@ def composed_epsilon(event: DpEvent, delta: float) -> float:
     # Both accountants take a noise multiplier as relative to sensitivity 1, which is how a guarantee states its
     # event under its own relation, whichever that is.
     for accountant, parts in (
-        (PLDAccountant(), leaves),
+        (PLDAccountant(value_discretization_interval=interval), leaves),
         (rdp.RdpAccountant(), [_as_zcdp(leaf, count) for leaf, count in leaves]),
     ):
         if not all(accountant.supports(leaf) for leaf, _ in parts):
