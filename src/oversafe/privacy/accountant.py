@@ -273,29 +273,42 @@ class Accountant:
                 random_state=self.random_state,
             )
 
+    def afford(self, share: float, what: str) -> None:
+        """Raise if a share is not left; for what is paid in several parts, of which none is to be paid in vain."""
+        if self.amount(share) > self._room() + _ROUNDING * self.total:
+            raise self._overdrawn(what)
+
+    def amount(self, share: float) -> float:
+        """Return what a share of the budget is, in epsilon if it is pure, else in rho."""
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1 + _ROUNDING:
+            raise InputError(
+                f"a share of {share!r} of the budget was asked for; it lies above 0 and is at most 1"
+            )
+        return self.total * min(share, 1.0)
+
     def deviation(self, share: float, tables: int = 1) -> float:
         """Return the standard deviation of the noise that :meth:`counts` would add for a share."""
         l1, l2 = self.sensitivity(tables)
-        budget = self._amount(share)
+        budget = self.amount(share)
         return math.sqrt(2) * l1 / budget if self.pure else l2 / math.sqrt(2 * budget)
 
     def doubt(self, share: float, probability: float, tables: int = 1) -> float:
         """Return what the noise of a single count exceeds with at most some probability."""
         if self.pure:
             # The tail of discrete Laplace noise is below that of the continuous one, shifted by one.
-            scale = self.sensitivity(tables)[0] / self._amount(share)
+            scale = self.sensitivity(tables)[0] / self.amount(share)
             return 1 + scale * max(0.0, -math.log(2 * probability))
         return 1 + self.deviation(share, tables) * math.sqrt(-2 * math.log(probability))
 
     def choice_scale(self, share: float, sensitivity: float) -> float:
         """Return the scale of the noise with which :meth:`choose` would compare scores for a share."""
-        budget = self._amount(share)
+        budget = self.amount(share)
         return 2 * sensitivity / (budget if self.pure else math.sqrt(8 * budget))
 
     def pure_epsilon(self, share: float) -> float:
         """Return the epsilon at which a purely private mechanism costs a share; charge it with :meth:`spend`."""
         # epsilon-DP is epsilon^2/2-zCDP (Bun and Steinke 2016, Proposition 1.4).
-        amount = self._amount(share)
+        amount = self.amount(share)
         return amount if self.pure else math.sqrt(2 * amount)
 
     def spend(
@@ -328,7 +341,7 @@ class Accountant:
             )
         check_delta(delta)
         if share is not None:
-            amount = self._amount(share)
+            amount = self.amount(share)
             epsilon, rho = (amount, None) if self.pure else (None, amount)
         if epsilon is not None:
             check_epsilon(epsilon)
@@ -404,13 +417,6 @@ class Accountant:
             event=event,
         ).weaken(*caveats)
 
-    def _amount(self, share: float) -> float:
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1 + _ROUNDING:
-            raise InputError(
-                f"a share of {share!r} of the budget was asked for; it lies above 0 and is at most 1"
-            )
-        return self.total * min(share, 1.0)
-
     @contextmanager
     def _paid(self, share: float, what: str, delta: float = 0.0) -> Iterator[float]:
         """Charge a share, and give what the mechanism may spend, in epsilon or rho, before it draws any noise.
@@ -421,7 +427,7 @@ class Accountant:
         try:
             if delta:
                 self.spend(what, delta=delta)
-            amount = self._amount(share)
+            amount = self.amount(share)
             room = self._room()
             if room < amount <= room + _ROUNDING * self.total:
                 amount = room
@@ -470,7 +476,7 @@ class Accountant:
     def _cap(self, share: float) -> float:
         if share >= 1:
             return self.epsilon
-        self._amount(share)
+        self.amount(share)
         used = self._epsilon_spent() if self.charges else 0.0
         if self.pure:
             return min(self.epsilon, used + share * self.epsilon)

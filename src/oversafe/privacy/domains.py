@@ -143,6 +143,8 @@ def resolve_domains(
     cut = [n for n in names if n in unknown or declared[n].is_number] if binning == "quantile" else []
     weights = _KIND * len(unknown) + _DOMAIN * (len(open_columns) + unnamed) + _QUANTILE * len(cut)
     part = share / weights if weights else 0.0
+    if weights:
+        accountant.afford(share, "estimating the domains")
     pay = _Payment(accountant, part, accountant.delta / 10 / (len(open_columns) + 1))
 
     caveats: list[str] = []
