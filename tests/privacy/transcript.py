@@ -53,8 +53,8 @@ class RecordingAccountant(Accountant):
         if l1 is None:
             l1, l2 = self.sensitivity(tables)
         self.transcript.questions.append(Question(what, np.array(counts), l1, l2))
-        # Some cells far above all doubt, the others far below.
-        return np.where(self.answers.random(np.shape(counts)) < 0.1, 10**7, -(10**7)).astype(np.int64)
+        # Some cells far above all doubt, the others empty.
+        return np.where(self.answers.random(np.shape(counts)) < 0.1, 10**7, 0).astype(np.int64)
 
     def choose(self, scores, share, *, what, sensitivity, monotonic=False):
         super().choose(scores, share, what=what, sensitivity=sensitivity, monotonic=monotonic)

@@ -230,7 +230,9 @@ def _estimated(column: Column, values: pd.Series, pay: _Payment, *, declared: bo
     if column.is_category:
         return _with_categories(column, values, pay, declared=declared)
     if column.kind == "datetime":
-        column = replace(column, bounds=_DATES, domain="private estimate")
+        # Two centuries have more nanoseconds than a float can tell apart.
+        resolution = "us" if column.resolution in (None, "ns") else column.resolution
+        column = replace(column, bounds=_DATES, resolution=resolution, domain="private estimate")
         low, high = domain_codes(column)
         within = (low, high)
     else:

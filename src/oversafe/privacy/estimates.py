@@ -21,7 +21,7 @@ from oversafe.privacy.accountant import Accountant
 # How many steps the range is cut into when its ends are sought.
 _STEPS = 1024
 # An empty cell is taken for one with rows with this probability at most, over all cells of a column.
-_FALSE_CELL = 0.01
+_FALSE_CELL = 1e-4
 # Powers of two that bounds are first sought among.
 _EXPONENTS = 64
 _BRANCHES = 16
@@ -200,7 +200,7 @@ def _ends(
     above = below[-1] - below
     # A choice among k candidates errs by more than scale * (log k + t) rows with probability e^-t; asked for a
     # rank of that size it seldom returns a cell far outside the data.
-    rank = accountant.choice_scale(share, accountant.rows_per_unit) * (math.log(len(counts)) + 2)
+    rank = accountant.choice_scale(share, accountant.rows_per_unit) * (math.log(len(counts)) + 4)
     rank = round(min(rank, 0.02 * total))
     m = accountant.rows_per_unit
     # How many rows would have to move for the row of this rank, from either end, to lie in the cell. The rank is fixed,
