@@ -265,14 +265,18 @@ def test_audit_with_domains_paid_for_and_read(domains):
     outlier = inside.copy()
     outlier.loc[29, "x"] = 1e6
     y = pd.Series(["no", "yes"] * 15)
+    declared = Schema((Column("x", "continuous", "float64", domain="private estimate"),))
 
     def run(X, rng):
         synthesizer = HistogramSynthesizer(
-            1.0, domains=domains, classes=["no", "yes"], n_bins=4, random_state=int(rng.integers(2**31))
+            1.0,
+            domains=domains,
+            schema=declared if domains == "private" else None,
+            classes=["no", "yes"],
+            n_bins=4,
+            random_state=int(rng.integers(2**31)),
         ).fit(X, y)
-        column = synthesizer.schema_["x"]
-        bounds = [0.0, 0.0] if column.bounds is None else column.bounds
-        return [*np.arcsinh(bounds), *synthesizer.class_counts_]
+        return [*np.arcsinh(synthesizer.schema_["x"].bounds), *synthesizer.class_counts_]
 
     audit = audit_epsilon(run, inside, outlier, trials=600, confidence=1 - 1e-6, random_state=0)
     assert (audit.lower_bound > 1.0) == (domains == "data")
