@@ -199,13 +199,6 @@ def protect(
     epsilon: Annotated[
         float | None, typer.Option(help="Privacy budget of the methods that have one.")
     ] = None,
-    delta: Annotated[
-        float | None, typer.Option(help="The budget's delta; without it 0, pure privacy.")
-    ] = None,
-    domains: Annotated[
-        str | None,
-        typer.Option(help="Where bounds and categories come from that are not public: data or private."),
-    ] = None,
     balance: Annotated[bool, typer.Option("--balance", help="As many rows of each class.")] = False,
     schema: Annotated[
         Path | None, typer.Option(help="What the columns are; see oversafe schema init.")
@@ -226,8 +219,8 @@ def protect(
     from dataclasses import replace
 
     from oversafe.data import Schema
-    from oversafe.data.labels import check_labels
     from oversafe.privacy import write_release
+    from oversafe.protect.base import check_labels
     from oversafe.protect.methods import make_protector
 
     _check_folder(out.parent)
@@ -242,15 +235,7 @@ def protect(
             # It says whose row it is, which no release carries.
             left_out.add(declared.person)
         declared = declared.drop(left_out.intersection(declared.names))
-    protector = make_protector(
-        method,
-        epsilon=epsilon,
-        delta=delta,
-        domains=domains,
-        schema=declared,
-        balance=balance,
-        random_state=seed,
-    )
+    protector = make_protector(method, epsilon=epsilon, schema=declared, balance=balance, random_state=seed)
 
     frame = _read(table, {"separator": separator, "decimal": decimal, "encoding": encoding})
     if unknown := sorted(left_out.difference(frame.columns)):

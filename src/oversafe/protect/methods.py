@@ -27,8 +27,6 @@ def make_protector(
     method: str,
     *,
     epsilon: float | None = None,
-    delta: float | None = None,
-    domains: str | None = None,
     schema: Schema | None = None,
     balance: bool = False,
     random_state: int | None = None,
@@ -40,16 +38,7 @@ def make_protector(
     accepted = kind._get_param_names()
     if epsilon is not None and "epsilon" not in accepted:
         raise InputError(f"the method {method!r} takes no epsilon; leave it out, or use 'histograms'")
-    for name, value in (("delta", delta), ("domains", domains)):
-        if value is not None and name not in accepted:
-            raise InputError(f"the method {method!r} takes no {name}; leave it out, or use 'histograms'")
-    wanted: dict[str, Any] = {
-        "epsilon": epsilon,
-        "delta": delta,
-        "domains": domains,
-        "schema": schema,
-        "random_state": random_state,
-    }
+    wanted: dict[str, Any] = {"epsilon": epsilon, "schema": schema, "random_state": random_state}
     parameters = {k: v for k, v in wanted.items() if k in accepted and v is not None}
     if balance:
         parameters["sampling_strategy"] = "auto"
