@@ -16,12 +16,14 @@ from benchmarks import (
     import_time,
     linkability,
     mechanisms,
+    private_smote,
     read_csv,
     recon,
     recon_cases,
     recon_large,
     shadow,
     singling_out,
+    umap_smotenc,
 )
 from benchmarks.runner import CHECKOUT, measure, show, summarize, write
 from benchmarks.tables import show_tables
@@ -36,12 +38,14 @@ BENCHMARKS: dict[str, ModuleType] = {
     "import": import_time,
     "linkability": linkability,
     "mechanisms": mechanisms,
+    "private-smote": private_smote,
     "read-csv": read_csv,
     "recon": recon,
     "recon-cases": recon_cases,
     "recon-large": recon_large,
     "shadow": shadow,
     "singling-out": singling_out,
+    "umap-smotenc": umap_smotenc,
 }
 
 
@@ -66,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console()
     if options.name is None:
         for name, module in sorted(BENCHMARKS.items()):
-            console.print(f"{name:12} {module.SUMMARY}", highlight=False, soft_wrap=True)
+            console.print(f"{name:14} {module.SUMMARY}", highlight=False, soft_wrap=True)
         return 0
     if options.rounds is not None and options.rounds < 1:
         parser.error(f"--rounds must be at least 1, not {options.rounds}")

@@ -27,6 +27,7 @@ RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 SHARED = {"errors", "compiled", "text"}
 # What `pip install oversafe` alone does not bring.
 OPTIONAL = {
+    "ctgan",
     "dask",
     "distributed",
     "jax",
@@ -35,6 +36,7 @@ OPTIONAL = {
     "opacus",
     "psycopg",
     "pyspark",
+    "sdv",
     "streamlit",
     "torch",
     "umap",

@@ -126,6 +126,53 @@ def test_protect_without_public_domains_is_nominal(tables, tmp_path):
     assert counts.min() == counts.max()
 
 
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        (
+            "private-smote",
+            ["-q", "mean_radius", "-q", "mean_area", "--set", "n_copies=2", "--epsilon", "0.5"],
+        ),
+        ("k-anonymizer", ["-q", "mean_radius", "--set", "k_anonymity=4", "--set", "output=ranges"]),
+        ("nhs-sanitizer", []),
+        ("gaussian-copula", ["--balance"]),
+        ("bayesian-network", ["--set", "degree=1"]),
+    ],
+)
+def test_every_method_writes_a_release_and_its_guarantee(tables, tmp_path, method, settings):
+    done = oversafe(
+        "protect", tables / "real.csv", "-l", "diagnosis", "--method", method, *settings, "--out", "r.csv",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads((tmp_path / "r.csv.manifest.json").read_text())
+    status = "nominal" if method == "private-smote" else "none"
+    assert manifest["guarantee"]["status"] == status and manifest["guarantee"]["caveats"]
+    assert manifest["settings"]["method"] == method
+    shown = " ".join(done.stdout.split())
+    assert ("Nominal, not proven" if status == "nominal" else "No privacy guarantee") in shown
+    released = read_table(tmp_path / "r.csv")
+    if method == "private-smote":
+        assert manifest["settings"]["n_copies"] == "2" and len(released) > len(
+            read_table(tables / "real.csv")
+        )
+    if method == "k-anonymizer":
+        assert released["mean_radius"].str.contains(" to ").any()
+        assert released["mean_radius"].value_counts().min() >= 4
+    if method == "gaussian-copula":
+        counts = released["diagnosis"].value_counts()
+        assert counts.min() == counts.max()
+
+
+def test_explain_says_what_a_method_promises_without_a_table(tmp_path):
+    done = oversafe("protect", "--method", "private-smote", "--explain", cwd=tmp_path)
+    shown = " ".join(done.stdout.split())
+    assert done.returncode == 0, done.stderr
+    for words in ("What it does:", "What it promises:", "not differential privacy", "k_anonymity=3"):
+        assert words in shown
+    assert oversafe("protect", "--method", "magic", "--explain", cwd=tmp_path).returncode == 2
+
+
 def test_schema_init_and_check(tables, tmp_path):
     done = oversafe("schema", "init", tables / "real.csv", "-l", "diagnosis", "--out", "s.toml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -225,6 +272,16 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(command, tmp_path):
         (["schema", "check", "good.csv", "--schema", "missing.toml"], "cannot be read"),
         (["protect", "good.csv", "-l", "y", "--out", "good.csv"], "the table itself"),
         (["protect", "good.csv", "-l", "y", "--out", "r.csv", "--seed", "-1"], "--seed -1"),
+        (["protect", "good.csv", "--out", "r.csv"], "--label is missing"),
+        (["protect", "-l", "y", "--out", "r.csv"], "the table is missing"),
+        (["protect", "good.csv", "-l", "y"], "--out is missing"),
+        (["protect", "good.csv", "-l", "y", "--out", "r.csv", "--set", "n_bins"], "NAME=VALUE"),
+        (["protect", "good.csv", "-l", "y", "--out", "r.csv", "--set", "depth=3"], "no setting 'depth'"),
+        (["protect", "good.csv", "-l", "y", "--out", "r.csv", "-q", "x"], "takes no quasi-identifiers"),
+        (
+            ["protect", "good.csv", "-l", "y", "--out", "r.csv", "--method", "private-smote", "--balance"],
+            "cannot balance",
+        ),
         (
             ["protect", "good.csv", "-l", "y", "--out", "r.csv", "--drop", "nope"],
             "no column 'nope' to leave out",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +20,8 @@ from oversafe.text import listed, showable
 if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
+
+    from oversafe.protect import Protector
 
 app = typer.Typer(
     name="oversafe",
@@ -190,16 +195,34 @@ def audit(
 
 @app.command()
 def protect(
-    table: Annotated[str, typer.Argument(help=_TABLE)],
-    label: LabelOption,
+    table: Annotated[str | None, typer.Argument(help=_TABLE)] = None,
+    label: Annotated[
+        str | None, typer.Option("--label", "-l", help="The column that holds the class.")
+    ] = None,
     out: Annotated[
-        Path, typer.Option(help="The release: a .csv or .parquet file; its manifest stands beside it.")
-    ],
-    method: Annotated[str, typer.Option(help="For example histograms or smote.")] = "histograms",
+        Path | None,
+        typer.Option(help="The release: a .csv or .parquet file; its manifest stands beside it."),
+    ] = None,
+    method: Annotated[
+        str, typer.Option(help="For example histograms, private-smote or k-anonymizer.")
+    ] = "histograms",
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say what the method does and does not promise, and stop.")
+    ] = False,
     epsilon: Annotated[
         float | None, typer.Option(help="Privacy budget of the methods that have one.")
     ] = None,
     balance: Annotated[bool, typer.Option("--balance", help="As many rows of each class.")] = False,
+    quasi_identifier: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--quasi-identifier", "-q", help="A column that outsiders may know; may be given again."
+        ),
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A setting of the method, as NAME=VALUE; may be given again."),
+    ] = None,
     schema: Annotated[
         Path | None, typer.Option(help="What the columns are; see oversafe schema init.")
     ] = None,
@@ -214,8 +237,20 @@ def protect(
     """Write a protected release of a table, with a manifest that says what it promises.
 
     Examples:  oversafe protect t.csv -l y --epsilon 1 --schema s.toml --out r.csv   |   oversafe protect t.csv
-    -l y --method smote --out r.csv
+    -l y --method private-smote -q age -q town --set n_copies=2 --out r.csv   |   oversafe protect --method
+    private-smote --explain
     """
+    if explain:
+        from oversafe.protect.explanations import explain as explanation
+
+        _console().print(explanation(method), markup=False, highlight=False)
+        return
+    for what, given in (("the table", table), ("--label", label), ("--out", out)):
+        if given is None:
+            raise InputError(
+                f"{what} is missing; try: oversafe protect table.csv --label y --out release.csv"
+            )
+    assert table is not None and label is not None and out is not None
     from dataclasses import replace
 
     from oversafe.data import Schema
@@ -235,7 +270,15 @@ def protect(
             # It says whose row it is, which no release carries.
             left_out.add(declared.person)
         declared = declared.drop(left_out.intersection(declared.names))
-    protector = make_protector(method, epsilon=epsilon, schema=declared, balance=balance, random_state=seed)
+    protector = make_protector(
+        method,
+        epsilon=epsilon,
+        schema=declared,
+        balance=balance,
+        random_state=seed,
+        quasi_identifiers=quasi_identifier,
+        settings=_settings(setting or []),
+    )
 
     frame = _read(table, {"separator": separator, "decimal": decimal, "encoding": encoding})
     if unknown := sorted(left_out.difference(frame.columns)):
@@ -254,7 +297,7 @@ def protect(
     frame = described.conform(frame)
     check_labels(frame[label])
     console = _console()
-    with console.status(f"Protecting with {method}"):
+    with _progress(console, protector, f"Protecting with {method}"):
         X, y = protector.fit_resample(frame.drop(columns=label), frame[label])
         release = X.copy(deep=False)
         release.insert(list(frame.columns).index(label), label, y)
@@ -346,6 +389,44 @@ def _duration(text: str) -> float:
     if match is None:
         raise InputError(f"--time-limit {text!r} was given; write it as 30s, 5m or 1h")
     return float(match[1]) * _SECONDS[match[2] or ""]
+
+
+def _settings(given: list[str]) -> dict[str, Any]:
+    """Return NAME=VALUE texts as values: numbers, true, false, null and lists as in JSON, else text."""
+    settings: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise InputError(f"--set {text!r} was given; write it as NAME=VALUE, such as k_neighbors=3")
+        try:
+            settings[name] = json.loads(value)
+        except json.JSONDecodeError:
+            settings[name] = value
+    return settings
+
+
+@contextmanager
+def _progress(console: Console, protector: Protector, title: str) -> Iterator[None]:
+    """Show how far a protector is; one that does not tell shows only that it is at work."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    shown = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with shown:
+        task = shown.add_task(title, total=None)
+        protector.on_progress = lambda step, share: shown.update(
+            task, description=step, total=1.0, completed=share
+        )
+        try:
+            yield
+        finally:
+            protector.on_progress = None
 
 
 def _console() -> Console:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -9,12 +10,21 @@ import pandas as pd
 from oversafe.data import Schema
 from oversafe.protect import (
     ADASYN,
+    CTGAN,
     SMOTE,
     SMOTENC,
     SVMSMOTE,
+    TVAE,
+    UMAPSMOTENC,
+    BayesianNetwork,
     BorderlineSMOTE,
+    CopulaGAN,
+    GaussianCopula,
     HistogramSynthesizer,
+    KAnonymizer,
     KMeansSMOTE,
+    NHSSanitizer,
+    PrivateSMOTE,
     Protector,
     RandomOverSampler,
     RandomUnderSampler,
@@ -34,17 +44,30 @@ class Case:
     keeps_decimals : bool
         Whether new values of float columns have the column's decimal places. imbalanced-learn's own samplers
         do not, and are wrapped as they are.
+    keeps_missing : bool
+        Whether missing values come back in its result.
     proven : callable, optional
         Returns one whose guarantee is proven on the table with the given schema.
     expected_failed_checks : dict of str to str
         imbalanced-learn's own checks that it cannot pass, and why.
+    package : str, optional
+        The optional package that does the work; the tests are skipped where it is not installed.
     """
 
     make: Callable[..., Protector]
     single_minority_row: bool = False
     keeps_decimals: bool = False
+    keeps_missing: bool = True
     proven: Callable[[Schema], Protector] | None = None
     expected_failed_checks: dict[str, str] = field(default_factory=dict)
+    package: str | None = None
+
+    @property
+    def skipped(self) -> str | None:
+        """Why the tests cannot run here, if they cannot."""
+        if self.package is None or find_spec(self.package) is not None:
+            return None
+        return f"needs the optional package {self.package}"
 
 
 CASES: dict[str, Case] = {
@@ -62,6 +85,27 @@ CASES: dict[str, Case] = {
             "check_samplers_nan": "clusters of identical rows have no sparsity to weigh them by",
         },
     ),
+    "PrivateSMOTE": Case(
+        # One column, so that both kinds of row are there: some share their value with others.
+        lambda **p: PrivateSMOTE(**{"quasi_identifiers": [0], **p}),
+        single_minority_row=True,
+        keeps_decimals=True,
+    ),
+    "KAnonymizer": Case(
+        lambda **p: KAnonymizer(**{"quasi_identifiers": [0], **p}),
+        single_minority_row=True,
+        keeps_decimals=True,
+    ),
+    "NHSSanitizer": Case(
+        lambda **p: NHSSanitizer(**{"quasi_identifiers": [0], **p}),
+        single_minority_row=True,
+        keeps_decimals=True,
+        expected_failed_checks={
+            "check_samplers_string": "a category that fewer than ten rows have is meant to vanish"
+        },
+    ),
+    "GaussianCopula": Case(GaussianCopula, single_minority_row=True, keeps_decimals=True),
+    "BayesianNetwork": Case(BayesianNetwork, single_minority_row=True, keeps_decimals=True),
     "HistogramSynthesizer": Case(
         # A large budget, so that rare values outlive the noise and the tests can look for them.
         lambda **p: HistogramSynthesizer(**{"epsilon": 1000.0, **p}),
@@ -69,6 +113,17 @@ CASES: dict[str, Case] = {
         keeps_decimals=True,
         proven=lambda schema: HistogramSynthesizer(epsilon=1.0, schema=schema),
     ),
+    "UMAPSMOTENC": Case(UMAPSMOTENC, keeps_decimals=True, package="umap"),
+    # Few epochs: the tests look at the form of the result, not at how well it was learned.
+    "CTGAN": Case(lambda **p: CTGAN(**{"epochs": 2, **p}), keeps_decimals=True, package="ctgan"),
+    "TVAE": Case(
+        # Larger batches lose the rare class; and the autoencoder takes the likelier value, which is never "missing".
+        lambda **p: TVAE(**{"epochs": 60, "batch_size": 20, **p}),
+        keeps_decimals=True,
+        keeps_missing=False,
+        package="ctgan",
+    ),
+    "CopulaGAN": Case(lambda **p: CopulaGAN(**{"epochs": 2, **p}), keeps_decimals=True, package="sdv"),
 }
 
 

@@ -25,14 +25,20 @@ from oversafe.protect import Sampler, Synthesizer
 
 from .conformance import CASES, mixed_table, public_schema
 
-every_protector = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+every_protector = pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=name, marks=pytest.mark.skipif(bool(case.skipped), reason=case.skipped or ""))
+        for name, case in CASES.items()
+    ],
+)
 every_proven = pytest.mark.parametrize(
     "case", [c for c in CASES.values() if c.proven], ids=[n for n, c in CASES.items() if c.proven]
 )
 
 
 @parametrize_with_checks(
-    [case.make(random_state=0) for case in CASES.values()],
+    [case.make(random_state=0) for case in CASES.values() if not case.skipped],
     expected_failed_checks=lambda protector: CASES[type(protector).__name__].expected_failed_checks,
 )
 def test_imbalanced_learn_checks(estimator, check):
@@ -64,7 +70,8 @@ def test_mixed_table_keeps_columns_and_dtypes(case, classes):
         assert set(X_new[column].dropna()) <= set(X[column].dropna())
     for column in ("age", "visits", "admitted"):
         assert X[column].min() <= X_new[column].min() and X_new[column].max() <= X[column].max()
-    assert X_new["dose"].isna().any() and not X_new["age"].isna().any()
+    assert X_new["dose"].isna().any() or not case.keeps_missing
+    assert not X_new["age"].isna().any()
 
 
 @every_protector
@@ -165,6 +172,7 @@ def test_arrays_and_lists(case):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 4)).astype(np.float32)
     y = np.array(["a"] * 90 + ["b"] * 30)
+    X[y == "b"] += 3.0
     X_new, y_new = case.make(random_state=0).fit_resample(X, y)
     assert isinstance(X_new, np.ndarray) and X_new.dtype == np.float32
     assert isinstance(y_new, np.ndarray) and set(y_new) == {"a", "b"}

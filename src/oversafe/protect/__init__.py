@@ -1,6 +1,10 @@
 """Protectors: samplers that keep real rows, and synthesizers that never do."""
 
+from oversafe.protect.anonymizer import KAnonymizer
 from oversafe.protect.base import Protector, Sampler, Synthesizer
+from oversafe.protect.bayesian_network import BayesianNetwork
+from oversafe.protect.copula import GaussianCopula
+from oversafe.protect.generators import CTGAN, TVAE, CopulaGAN
 from oversafe.protect.histograms import HistogramSynthesizer
 from oversafe.protect.oversamplers import (
     ADASYN,
@@ -12,18 +16,32 @@ from oversafe.protect.oversamplers import (
     RandomOverSampler,
     RandomUnderSampler,
 )
+from oversafe.protect.private_smote import PrivateSMOTE
+from oversafe.protect.quasi_identifiers import suggest_quasi_identifiers
+from oversafe.protect.sanitizer import NHSSanitizer
+from oversafe.protect.umap_smotenc import UMAPSMOTENC
 
 __all__ = [
     "ADASYN",
+    "CTGAN",
     "SMOTE",
     "SMOTENC",
     "SVMSMOTE",
+    "TVAE",
+    "UMAPSMOTENC",
+    "BayesianNetwork",
     "BorderlineSMOTE",
+    "CopulaGAN",
+    "GaussianCopula",
     "HistogramSynthesizer",
+    "KAnonymizer",
     "KMeansSMOTE",
+    "NHSSanitizer",
+    "PrivateSMOTE",
     "Protector",
     "RandomOverSampler",
     "RandomUnderSampler",
     "Sampler",
     "Synthesizer",
+    "suggest_quasi_identifiers",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,12 @@ class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
 
     guarantee_: Guarantee
     schema_: Schema
+    # Told what is being done and the share that is done; set by whoever wants to show it.
+    on_progress: Callable[[str, float], None] | None = None
+
+    def _report(self, step: str, share: float) -> None:
+        if self.on_progress is not None:
+            self.on_progress(step, share)
 
     def _read(self, X: Any, y: Any) -> tuple[pd.DataFrame, pd.Series, Shape]:
         """Return the table, the labels, and how the result is to be shaped; the input is never modified."""

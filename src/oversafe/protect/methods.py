@@ -12,6 +12,15 @@ from oversafe.protect.base import Protector
 
 METHODS: Mapping[str, type[Protector]] = {
     "histograms": protect.HistogramSynthesizer,
+    "private-smote": protect.PrivateSMOTE,
+    "gaussian-copula": protect.GaussianCopula,
+    "bayesian-network": protect.BayesianNetwork,
+    "nhs-sanitizer": protect.NHSSanitizer,
+    "k-anonymizer": protect.KAnonymizer,
+    "umap-smotenc": protect.UMAPSMOTENC,
+    "ctgan": protect.CTGAN,
+    "tvae": protect.TVAE,
+    "copulagan": protect.CopulaGAN,
     "smote": protect.SMOTE,
     "smotenc": protect.SMOTENC,
     "borderline-smote": protect.BorderlineSMOTE,
@@ -23,6 +32,12 @@ METHODS: Mapping[str, type[Protector]] = {
 }
 
 
+def check_method(method: str) -> None:
+    """Refuse a method that does not exist."""
+    if method not in METHODS:
+        raise InputError(f"the method {method!r} is not known; use one of {', '.join(METHODS)}")
+
+
 def make_protector(
     method: str,
     *,
@@ -30,16 +45,30 @@ def make_protector(
     schema: Schema | None = None,
     balance: bool = False,
     random_state: int | None = None,
+    quasi_identifiers: list[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Protector:
-    """Return a protector by name, given what it has a use for."""
-    if method not in METHODS:
-        raise InputError(f"the method {method!r} is not known; use one of {', '.join(METHODS)}")
+    """Return a protector by name, given what it has a use for; ``settings`` are parameters by their names."""
+    check_method(method)
     kind = METHODS[method]
     accepted = kind._get_param_names()
     if epsilon is not None and "epsilon" not in accepted:
         raise InputError(f"the method {method!r} takes no epsilon; leave it out, or use 'histograms'")
-    wanted: dict[str, Any] = {"epsilon": epsilon, "schema": schema, "random_state": random_state}
+    if quasi_identifiers and "quasi_identifiers" not in accepted:
+        raise InputError(f"the method {method!r} takes no quasi-identifiers; leave them out")
+    if balance and "sampling_strategy" not in accepted:
+        raise InputError(f"the method {method!r} cannot balance the classes; leave --balance out")
+    wanted: dict[str, Any] = {
+        "epsilon": epsilon,
+        "schema": schema,
+        "random_state": random_state,
+        "quasi_identifiers": quasi_identifiers or None,
+        "sampling_strategy": "auto" if balance else None,
+    }
     parameters = {k: v for k, v in wanted.items() if k in accepted and v is not None}
-    if balance:
-        parameters["sampling_strategy"] = "auto"
+    for name, value in (settings or {}).items():
+        if name not in accepted or name in ("schema", "random_state"):
+            known = [n for n in accepted if n not in ("schema", "random_state")]
+            raise InputError(f"the method {method!r} has no setting {name!r}; it has {', '.join(known)}")
+        parameters[name] = value
     return kind(**parameters)
