@@ -3,6 +3,14 @@
 from oversafe.privacy._ledger_check import Verification
 from oversafe.privacy._ledger_entries import Balance, Entry, LedgerWarning, OverdraftError
 from oversafe.privacy.bagging import bagging_budget, bagging_cost
+from oversafe.privacy.accountant import Accountant, Charge, as_replace_one, limit_rows
+from oversafe.privacy.domains import Domains, resolve_domains
+from oversafe.privacy.estimates import (
+    private_bounds,
+    private_categories,
+    private_class_counts,
+    private_quantiles,
+)
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.privacy.kissing import kissing_number_bound
 from oversafe.privacy.ledger import DatasetLedger, Ledger
@@ -27,5 +35,25 @@ __all__ = [
     "read_manifest",
     "smote_budget",
     "smote_cost",
+from oversafe.privacy.mechanisms import choose, frequent_counts, gaussian_counts, noisy_counts
+
+__all__ = [
+    "Accountant",
+    "Charge",
+    "Domains",
+    "Guarantee",
+    "Manifest",
+    "as_replace_one",
+    "choose",
+    "frequent_counts",
+    "gaussian_counts",
+    "limit_rows",
+    "noisy_counts",
+    "private_bounds",
+    "private_categories",
+    "private_class_counts",
+    "private_quantiles",
+    "read_manifest",
+    "resolve_domains",
     "write_release",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -269,23 +269,33 @@ def pure_event(epsilon: float) -> DpEvent:
     return dp_event.DiscreteLaplaceDpEvent(noise_parameter=float(epsilon), sensitivity=1)
 
 
+def failure_event(delta: float) -> DpEvent:
+    """Return the event of a mechanism that gives everything away with probability delta and else nothing.
+
+    dp-accounting has none of its own, and its accountants refuse this one; :func:`composed_epsilon` composes it
+    exactly.
+    """
+    from dp_accounting import dp_event
+
+    check_delta(delta)
+    return dp_event.PoissonSampledDpEvent(float(delta), dp_event.NonPrivateDpEvent())
+
+
 def approximate_event(epsilon: float, delta: float) -> DpEvent:
     """Return the event of any (epsilon, delta)-DP mechanism.
 
     With probability delta everything is shown, otherwise it is :func:`pure_event`: this pair dominates every
-    (epsilon, delta)-DP mechanism (Kairouz, Oh and Viswanath 2015, Theorem 3.3). dp-accounting's own accountants refuse
-    the first part; :func:`composed_epsilon` composes it exactly.
+    (epsilon, delta)-DP mechanism (Kairouz, Oh and Viswanath 2015, Theorem 3.3).
     """
     from dp_accounting import dp_event
 
     if delta == 0:
         return pure_event(epsilon)
-    shown = dp_event.PoissonSampledDpEvent(float(delta), dp_event.NonPrivateDpEvent())
-    return dp_event.ComposedDpEvent([pure_event(epsilon), shown])
+    return dp_event.ComposedDpEvent([pure_event(epsilon), failure_event(delta)])
 
 
-def _chance_of_showing(event: DpEvent) -> float | None:
-    """Return the probability with which an event shows everything, or None for an event of another kind."""
+def _failure(event: DpEvent) -> float | None:
+    """Return the delta of a :func:`failure_event`, None of any other."""
     from dp_accounting import dp_event
 
     if isinstance(event, dp_event.PoissonSampledDpEvent) and isinstance(
@@ -295,16 +305,20 @@ def _chance_of_showing(event: DpEvent) -> float | None:
     return None
 
 
-def composed_epsilon(event: DpEvent, delta: float) -> float:
-    """Return the smallest epsilon that the accountants can show for an event at a delta."""
+def composed_epsilon(event: DpEvent, delta: float, *, interval: float | None = None) -> float:
+    """Return the smallest epsilon that the accountants can show for an event at a delta.
+
+    ``interval`` is the step of the privacy loss distribution, which rounds upwards: a larger one is quicker and
+    never too hopeful.
+    """
     import numpy as np
-    from dp_accounting import UnsupportedEventError, dp_event, rdp
+    from dp_accounting import rdp
     from dp_accounting.pld import PLDAccountant
 
-    leaves_of_event, hidden = [], 0.0
+    leaves, hidden = [], 0.0
     for leaf, count in _leaves(event):
-        if (chance := _chance_of_showing(leaf)) is None:
-            leaves_of_event.append((leaf, count))
+        if (chance := _failure(leaf)) is None:
+            leaves.append((leaf, count))
         else:
             hidden += count * math.log1p(-chance) if chance < 1 else -math.inf
     if hidden < 0:
@@ -313,29 +327,41 @@ def composed_epsilon(event: DpEvent, delta: float) -> float:
         if shown > delta * (1 + 1e-12):
             return math.inf
         delta = max(0.0, (delta - shown) / (1 - shown))
-
-    pure = [leaf for leaf, _ in leaves_of_event if isinstance(leaf, dp_event.DiscreteLaplaceDpEvent)]
-    best = math.inf
-    if len(pure) == len(leaves_of_event):
-        best = math.fsum(leaf.noise_parameter * leaf.sensitivity * count for leaf, count in leaves_of_event)
-    if not leaves_of_event:
+    if not leaves:
         return 0.0
-    # A grid of 1e-4 is too fine to compose epsilons of thousands; a coarser one is rounded upwards too.
-    interval = max(1e-4, sum(leaf.noise_parameter * leaf.sensitivity for leaf in pure) * 1e-6)
+    best = _simple_epsilon(leaves, delta)
+    if interval is None:
+        # A grid of 1e-4 is too fine to compose epsilons of thousands.
+        interval = max(1e-4, sum(_pure_epsilon(leaf) or 0.0 for leaf, _ in leaves) * 1e-6)
     # Both accountants take a noise multiplier as relative to sensitivity 1, which is how a guarantee states its
     # event under its own relation, whichever that is.
-    for accountant, leaves in (
-        (PLDAccountant(value_discretization_interval=interval), leaves_of_event),
-        (rdp.RdpAccountant(), [_as_zcdp(leaf, count) for leaf, count in leaves_of_event]),
+    for accountant, parts in (
+        (PLDAccountant(value_discretization_interval=interval), leaves),
+        (rdp.RdpAccountant(), [_as_zcdp(leaf, count) for leaf, count in leaves]),
     ):
-        try:
-            # SciPy warns of an exponential of a large epsilon, whose reciprocal is what it needs.
-            with np.errstate(over="ignore"):
-                for leaf, count in leaves:
-                    accountant.compose(leaf, count)
-        except UnsupportedEventError:
+        if not all(accountant.supports(leaf) for leaf, _ in parts):
             continue
-        best = min(best, float(accountant.get_epsilon(delta)))
+        # SciPy warns of an exponential of a large epsilon, whose reciprocal is what it needs.
+        with np.errstate(over="ignore"):
+            for leaf, count in parts:
+                accountant.compose(leaf, count)
+            best = min(best, float(accountant.get_epsilon(delta)))
+    return best
+
+
+def _simple_epsilon(leaves: Sequence[tuple[DpEvent, int]], delta: float) -> float:
+    """Return what follows from adding up epsilons, or rhos: exact where the accountants' grids are too coarse."""
+    from dp_accounting import dp_event
+
+    from oversafe.privacy.zcdp import zcdp_epsilon
+
+    best = math.inf
+    pure = [_pure_epsilon(leaf) for leaf, _ in leaves]
+    if all(epsilon is not None for epsilon in pure):
+        best = math.fsum(count * (epsilon or 0.0) for epsilon, (_, count) in zip(pure, leaves, strict=True))
+    zcdp = [_as_zcdp(leaf, count) for leaf, count in leaves]
+    if delta > 0 and all(isinstance(leaf, dp_event.ZCDpEvent) and leaf.xi == 0 for leaf, _ in zcdp):
+        best = min(best, zcdp_epsilon(math.fsum(count * leaf.rho for leaf, count in zcdp), delta))
     return best
 
 
@@ -359,6 +385,17 @@ def _as_zcdp(event: DpEvent, count: int) -> tuple[DpEvent, int]:
     if isinstance(event, dp_event.DiscreteLaplaceDpEvent):
         return dp_event.ZCDpEvent((event.noise_parameter * event.sensitivity) ** 2 / 2), count
     return event, count
+
+
+def _pure_epsilon(event: DpEvent) -> float | None:
+    """Return the epsilon of a purely private event, None of any other."""
+    from dp_accounting import dp_event
+
+    if isinstance(event, dp_event.DiscreteLaplaceDpEvent):
+        return event.noise_parameter * event.sensitivity
+    if isinstance(event, dp_event.LaplaceDpEvent) and event.noise_multiplier > 0:
+        return 1 / event.noise_multiplier
+    return None
 
 
 def _event_to_dict(event: DpEvent) -> dict[str, Any]:

@@ -14,8 +14,11 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from oversafe.data.schema import Schema, check_table
+from oversafe.data.labels import check_labels
+from oversafe.data.schema import Schema, check_table, features_of
 from oversafe.errors import InputError
+from oversafe.privacy.accountant import Accountant, limit_rows
+from oversafe.privacy.domains import unpaid_domains
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.privacy.ledger import pay
 
@@ -79,23 +82,7 @@ class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
 
     def _check_schema(self, table: pd.DataFrame, schema: Schema | None) -> Schema:
         """Return the feature columns' schema, inferred unless it is given; naming columns are refused."""
-        if schema is not None and schema.person in table.columns:
-            raise InputError(
-                f"column {schema.person!r} says whose row it is, and a release must not carry it; drop it first"
-            )
-        schema = Schema.infer(table) if schema is None else schema.features
-        if naming := schema.naming_columns:
-            raise InputError(
-                f"column {naming[0]!r} seems to hold {schema[naming[0]].naming}, which a release must not carry; "
-                "drop it, or declare another kind for it in a schema"
-            )
-        if absent := [name for name in schema.names if name not in table.columns]:
-            raise InputError(f"the table has no column {absent[0]!r}, which the schema declares")
-        if unknown := [name for name in table.columns if name not in schema]:
-            raise InputError(
-                f"the table has a column {unknown[0]!r} that the schema does not declare; drop it"
-            )
-        return schema
+        return features_of(table, schema)
 
     def __sklearn_tags__(self) -> Any:
         from imblearn.utils._tags import InputTags, SamplerTags, Tags
@@ -175,6 +162,7 @@ class Synthesizer(Protector):
         """
         table, labels, self._shape = self._read(X, y)
         self._check_strategy()
+        table, labels = self._limit_persons(table, labels)
         self._fit(table, labels)
         if self.guarantee_.status == "proven":
             # One odd value changes the dtype that X or y came in, so the result's comes from the schema.
@@ -255,6 +243,45 @@ class Synthesizer(Protector):
                 "'auto' (balance them) or a dict of label to count"
             )
 
+    def _accountant(self) -> Accountant:
+        """Return the budget that the constructor's parameters give, for every look at the data."""
+        rows = getattr(self, "rows_per_person", None)
+        return Accountant(
+            self.epsilon,
+            getattr(self, "delta", 0.0),
+            relation=getattr(self, "relation", "replace-one"),
+            unit="record" if rows is None else "person",
+            rows_per_unit=1 if rows is None else rows,
+            random_state=self.random_state,
+        )
+
+    def _pay_whole(self, accountant: Accountant, basis: str, data: tuple[pd.DataFrame, pd.Series]) -> None:
+        """Charge the ledger with the whole budget, before anything is counted; the fit spends no more than that."""
+        domains = getattr(self, "domains", "data")
+        caveats = unpaid_domains(
+            data[1], getattr(self, "schema", None), getattr(self, "classes", None), domains
+        )
+        self._pay(accountant.promise(basis, caveats, counts_only=domains == "data"), data)
+        # Nothing is learned yet; the fit states its own guarantee in the end.
+        del self.guarantee_
+
+    def _limit_persons(self, table: pd.DataFrame, labels: pd.Series) -> tuple[pd.DataFrame, pd.Series]:
+        """Return the table without the person column, with as many rows of each person as may be used."""
+        rows, schema = getattr(self, "rows_per_person", None), getattr(self, "schema", None)
+        if rows is None:
+            return table, labels
+        if schema is None or schema.person is None or schema.person not in table.columns:
+            raise InputError(
+                f"rows_per_person = {rows!r} was given without a person column; name it in the schema (person = ...) "
+                "and leave it in the table"
+            )
+        # Another stream than the noise's.
+        rng = None if self.random_state is None else np.random.default_rng([self.random_state, 1])
+        kept = limit_rows(table[schema.person], rows, random_state=rng)
+        self._shape.leave_out(schema.person)
+        table = table.drop(columns=schema.person).iloc[kept].reset_index(drop=True)
+        return table, labels.iloc[kept].reset_index(drop=True)
+
     @abstractmethod
     def _fit(self, table: pd.DataFrame, labels: pd.Series) -> None:
         """Learn the table."""
@@ -331,6 +358,12 @@ class Shape:
             return pd.Series(check_target_type(np.asarray(y), indicate_one_vs_all=True)[0])
         return pd.Series(np.asarray(y).ravel())
 
+    def leave_out(self, name: str) -> None:
+        """Forget a column that the result does not have."""
+        self.columns = [column for column in self.columns if str(column) != name]
+        if isinstance(self.dtype, dict):
+            self.dtype.pop(name, None)
+
     def forget_dtypes(self) -> None:
         """Keep only what does not depend on the values."""
         self.dtype = {} if self.kind == "frame" else None
@@ -376,22 +409,3 @@ def _as_array(X: Any) -> NDArray[Any]:
 def _roomy(dtype: Any) -> Any:
     """Return the dtype, with texts of any length."""
     return str if isinstance(dtype, np.dtype) and dtype.kind in "US" else dtype
-
-
-def check_labels(labels: pd.Series) -> None:
-    """Refuse labels that are missing, continuous or all alike."""
-    if labels.isna().any():
-        row = int(np.argmax(labels.isna().to_numpy()))
-        raise InputError(
-            f"{int(labels.isna().sum())} rows have no label (first: row {row + 1}); drop or label them"
-        )
-    try:
-        check_classification_targets(labels)
-    except (ValueError, TypeError) as error:
-        raise InputError(
-            f"the labels cannot be used as classes ({error}); give whole numbers, text or booleans"
-        ) from error
-    if labels.nunique() < 2:
-        raise InputError(
-            f"the labels need to have more than 1 class; got 1 class ({labels.iloc[0]!r}) instead"
-        )
