@@ -18,6 +18,7 @@ from oversafe.privacy.guarantee import (
     Relation,
     Unit,
     _leaves,
+    approximate_event,
     check_delta,
     check_epsilon,
     composed_epsilon,
