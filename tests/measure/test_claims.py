@@ -20,8 +20,9 @@ from oversafe.errors import InputError
 from oversafe.measure import audit_epsilon, audit_epsilon_one_run, privacy_gain, worst_case_neighbours
 from oversafe.measure.one_run import chance_of_guesses
 from oversafe.measure.outputs import differing_records
+from oversafe.privacy import accountant
 from oversafe.privacy.mechanisms import noisy_counts
-from oversafe.protect import SMOTE, HistogramSynthesizer, RandomOverSampler, histograms
+from oversafe.protect import SMOTE, HistogramSynthesizer, RandomOverSampler
 from tests.measure.mechanisms import BROKEN, PROVEN, Case, gaussian_delta, gaussian_sigma
 from tests.protect.conformance import CASES
 
@@ -141,7 +142,7 @@ def test_class_counts_that_are_not_paid_for_are_caught() -> None:
         return noisy
 
     table, neighbour = worst_case_neighbours(schema(), n_rows=30)
-    with mock.patch.object(histograms, "noisy_counts", unpaid):
+    with mock.patch.object(accountant, "noisy_counts", unpaid):
         audit = audit_epsilon(
             histogram(0), table, neighbour, trials=160, confidence=CONFIDENCE, random_state=0
         )
@@ -157,7 +158,7 @@ def test_noise_far_too_small_is_caught_in_a_synthesizer(factor: int, trials: int
         )
 
     table, neighbour = worst_case_neighbours(schema(), n_rows=200, crowd=True)
-    with mock.patch.object(histograms, "noisy_counts", weak):
+    with mock.patch.object(accountant, "noisy_counts", weak):
         audit = audit_epsilon(
             white_box(histogram), table, neighbour, trials=trials, confidence=CONFIDENCE, random_state=0
         )

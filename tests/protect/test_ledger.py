@@ -8,8 +8,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from oversafe.errors import InputError
-from oversafe.privacy import Ledger, OverdraftError
-from oversafe.protect import HistogramSynthesizer, histograms
+from oversafe.privacy import Ledger, OverdraftError, accountant
+from oversafe.protect import HistogramSynthesizer
 from tests.protect.conformance import mixed_table, public_schema
 
 CLASSES = ("healthy", "ill")
@@ -54,7 +54,7 @@ def test_the_charge_comes_before_the_noise_and_stands_when_it_fails(ledger, tabl
         left.append(ledger.remaining("patients").epsilon)
         raise RuntimeError("the power fails")
 
-    monkeypatch.setattr(histograms, "noisy_counts", crash)
+    monkeypatch.setattr(accountant, "noisy_counts", crash)
     with pytest.raises(RuntimeError, match="power"):
         synthesizer(ledger, X).fit(X, y)
     assert left == [0.6] and ledger.remaining("patients").epsilon == 0.6
@@ -67,7 +67,7 @@ def test_an_overdraft_draws_no_noise_and_leaves_nothing_to_sample_from(ledger, t
     def never(*_, **__):
         raise AssertionError("noise was drawn")
 
-    monkeypatch.setattr(histograms, "noisy_counts", never)
+    monkeypatch.setattr(accountant, "noisy_counts", never)
     with pytest.raises(OverdraftError, match=r"0\.2 left, and epsilon = 0\.8"):
         protector.fit(X, y)
     with pytest.raises(NotFittedError):

@@ -18,7 +18,7 @@ from oversafe.data.labels import check_labels
 from oversafe.data.schema import Schema, check_table, features_of
 from oversafe.errors import InputError
 from oversafe.privacy.accountant import Accountant, limit_rows
-from oversafe.privacy.domains import unpaid_domains
+from oversafe.privacy.domains import Estimate, unpaid_domains
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.privacy.ledger import pay
 
@@ -257,7 +257,7 @@ class Synthesizer(Protector):
 
     def _pay_whole(self, accountant: Accountant, basis: str, data: tuple[pd.DataFrame, pd.Series]) -> None:
         """Charge the ledger with the whole budget, before anything is counted; the fit spends no more than that."""
-        domains = getattr(self, "domains", "data")
+        domains: Estimate = getattr(self, "domains", "data")
         caveats = unpaid_domains(
             data[1], getattr(self, "schema", None), getattr(self, "classes", None), domains
         )
