@@ -6,6 +6,7 @@ from oversafe.protect.bayesian_network import BayesianNetwork
 from oversafe.protect.copula import GaussianCopula
 from oversafe.protect.generators import CTGAN, TVAE, CopulaGAN
 from oversafe.protect.histograms import HistogramSynthesizer
+from oversafe.protect.mixture import PrivateMixture
 from oversafe.protect.oversamplers import (
     ADASYN,
     SMOTE,
@@ -37,6 +38,7 @@ __all__ = [
     "KAnonymizer",
     "KMeansSMOTE",
     "NHSSanitizer",
+    "PrivateMixture",
     "PrivateSMOTE",
     "Protector",
     "RandomOverSampler",
