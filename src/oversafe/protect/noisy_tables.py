@@ -35,7 +35,9 @@ def nearest(noisy: FloatArray, total: float) -> FloatArray:
     return project(noisy.ravel(), total).reshape(noisy.shape)
 
 
-def rake(table: FloatArray, margins: Sequence[tuple[tuple[int, ...], FloatArray]], rounds: int = 30) -> FloatArray:
+def rake(
+    table: FloatArray, margins: Sequence[tuple[tuple[int, ...], FloatArray]], rounds: int = 30
+) -> FloatArray:
     """Return the table scaled until its sums are the given ones (iterative proportional fitting).
 
     Parameters

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -12,7 +13,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oversafe.data._sources import open_table
 from oversafe.data.bins import Bins
+from oversafe.data.column import Column
 from oversafe.data.counts import Counts
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
@@ -24,6 +27,7 @@ from oversafe.protect.base import Shape, Synthesizer
 from oversafe.protect.network import Node, draw_column, grow_network
 from oversafe.protect.noisy_tables import joined_cells, nearest, rake, shrink, sum_groups
 from oversafe.protect.quasi_identifiers import check_count
+from oversafe.text import listed
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -33,7 +37,9 @@ _BASIS = (
     "(the docs page 'Guarantees, proofs and errata', section 'PrivBayes')"
 )
 # Of the budget: the columns within the classes, the network, and its tables.
-_SHARES = {"columns": 0.4, "network": 0.15, "tables": 0.45}
+_SHARES = {"columns": 0.55, "network": 0.1, "tables": 0.35}
+# Of larger tables the network is chosen on a random sample of about so many rows.
+_SAMPLE = 4_000_000
 # So many groups of cells are tried for a column in a larger table.
 _LADDER = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
 # All candidates are counted in one pass over the table if they have no more cells than this.
@@ -92,6 +98,63 @@ class PrivBayes(Synthesizer):
         sizes = {label: len(domains.classes)} | {name: b.n_cells for name, b in domains.bins.items()}
         self._learn(Counts.of_cells(cells, sizes, n_jobs=self.n_jobs), label, domains, accountant)
 
+    def fit_source(self, source: Any, label: str | None = None) -> PrivBayes:
+        """Learn a table where it lies, without ever holding it as a whole.
+
+        Parameters
+        ----------
+        source : str, path or Ibis table
+            A Parquet file, a folder of them, or a database address with its table, as in
+            :func:`oversafe.data.read_table`; or a table of Ibis. It has the columns of the schema and the label.
+        label : str, optional
+            The column that holds the class; the schema's when not given.
+
+        Notes
+        -----
+        The kinds, bounds and categories come from the schema, which must be given: the data are not read to find
+        them. Two passes are made over the table, unless it has so many columns that each step takes its own.
+        """
+        if self.schema is None or (label is None and self.schema.label is None):
+            raise InputError(
+                "a table is learned where it lies by its schema, with a label; make one: oversafe schema init"
+            )
+        if self.domains != "data" or self.binning != "uniform":
+            raise InputError(
+                "domains and bins are estimated from tables in memory only; declare them in the schema"
+            )
+        self._check_strategy()
+        schema = replace(self.schema, label=label or self.schema.label)
+        accountant = self._accountant()
+        table = source if hasattr(source, "get_backend") else open_table(source)
+        assert schema.label is not None
+        if schema.label not in table.columns:
+            raise InputError(
+                f"the table has no column {schema.label!r} to be its label; see {listed(table.columns)}"
+            )
+        if not (entry := schema[schema.label]).categories and self.classes is None:
+            raise InputError(f"the label {schema.label!r} has no categories in the schema; declare them")
+        features = [name for name in table.columns if name != schema.label]
+        domains = resolve_domains(
+            pd.DataFrame(columns=features),
+            pd.Series(dtype=object),
+            schema,
+            accountant,
+            classes=self.classes if self.classes is not None else entry.categories,
+            n_bins=self.n_bins,
+        )
+        if self.classes is None and entry.domain != "public":
+            unpaid = "the set of labels was read from the data; declare it with classes= or in the schema"
+            domains = replace(domains, caveats=(*domains.caveats, unpaid))
+        self.n_features_in_ = len(features)
+        self.feature_names_in_ = np.asarray(features, dtype=object)
+        self._shape = Shape("frame", pd.Index(features), {}, "series", schema.label, None)
+        # What is none of the classes counts as the first.
+        named = Column(schema.label, "categorical", "object", categories=tuple(domains.classes.tolist()))
+        counts = Counts(table, {schema.label: Bins(named), **domains.bins}, n_jobs=self.n_jobs)
+        self._learn(counts, schema.label, domains, accountant)
+        self._finish_fit()
+        return self
+
     def _accountant(self) -> Accountant:
         check_count("degree", self.degree, 0)
         check_count("n_bins", self.n_bins, 1)
@@ -101,6 +164,7 @@ class PrivBayes(Synthesizer):
         self.schema_, self.classes_, self._bins = domains.schema, domains.classes, dict(domains.bins)
         learner = _Learner(counts, label, self._bins, accountant, self.degree, self.usefulness)
         learner.progress = self._report
+        counts.on_progress = lambda share: self._report("Counting", share)
         learner.learn()
         self.class_counts_ = learner.class_counts
         self._nodes = learner.nodes
@@ -149,7 +213,9 @@ class _Learner:
         self.degree = min(degree, len(self.names) - 1)
         self.usefulness = usefulness
         self.n_classes = counts.sizes[label]
-        self.progress = lambda step, share: None
+        # Draws the sample; the accountant has its own for the noise.
+        self.rng = np.random.default_rng(accountant.random_state)
+        self.progress: Callable[[str, float], None] = lambda step, share: None
 
     def learn(self) -> None:
         if self.degree == 0:
@@ -165,9 +231,14 @@ class _Learner:
 
     def measure_columns(self, share: float) -> None:
         """Count every column within every class, and take the class counts from there."""
-        exact = self.counts.of([[self.label, name] for name in self.names])
+        exact, self.sample = self.counts.of_with_sample(
+            [[self.label, name] for name in self.names], self.sample_rows(), self.rng
+        )
         noisy = self.accountant.counts(
-            np.concatenate([table.ravel() for table in exact]), share, what="columns by class", tables=len(exact)
+            np.concatenate([table.ravel() for table in exact]),
+            share,
+            what="columns by class",
+            tables=len(exact),
         )
         self.column_deviation = self.accountant.deviation(share, len(exact))
         parts = np.split(noisy.astype(np.float64), np.cumsum([table.size for table in exact])[:-1])
@@ -199,6 +270,10 @@ class _Learner:
             ]
             self.overall.append(overall)
             self.columns.append(np.array(slices))
+
+    def sample_rows(self) -> int:
+        # The size of a sample must not depend on a number of rows that is private.
+        return _SAMPLE if self.accountant.n_rows_public else sys.maxsize
 
     # Which columns go together
 
@@ -241,7 +316,10 @@ class _Learner:
         if (column, level) not in self.levels:
             own = self.bins[self.names[column]].column
             self.levels[column, level] = joined_cells(
-                self.overall[column], level, ordered=own.is_number or own.kind == "ordinal", missing=own.missing
+                self.overall[column],
+                level,
+                ordered=own.is_number or own.kind == "ordinal",
+                missing=own.missing,
             )
         return self.levels[column, level]
 
@@ -264,6 +342,9 @@ class _Learner:
                 self.coarse[column, level] = f"{name}\0{level}"
                 made[self.coarse[column, level]] = (name, groups)
         self.wide = self.counts.coarsened(made) if made else self.counts
+        self.scored = self.wide
+        if self.sample is not self.counts:
+            self.scored = self.sample.coarsened(made) if made else self.sample
         cells = sum(self.table_cells(columns) for columns in self.set_levels)
         if cells <= _CELLS_AT_ONCE:
             self.score_sets(list(self.set_levels))
@@ -275,9 +356,11 @@ class _Learner:
         return math.prod(self.wide.sizes[name] for name in self.table_names(columns))
 
     def score_sets(self, sets: Sequence[tuple[int, ...]]) -> None:
-        for columns, table in zip(sets, self.wide.of([self.table_names(s) for s in sets]), strict=True):
+        # In a sample both the dependence and the price of a table shrink.
+        rate = min(1.0, self.sample_rows() / max(self.n, 1.0)) if self.scored is not self.wide else 1.0
+        for columns, table in zip(sets, self.scored.of([self.table_names(s) for s in sets]), strict=True):
             # What a table would cost in noise, in rows; it is no matter of the data.
-            price = 0.4 * table.size * self.deviation
+            price = 0.4 * table.size * self.deviation * rate
             self.known[columns] = {
                 column: dependence(np.moveaxis(table, i, -1)) - price for i, column in enumerate(columns)
             }
@@ -313,7 +396,10 @@ class _Learner:
                 labelled.append(with_label)
             exact = self.wide.of(asked)
             noisy = self.accountant.counts(
-                np.concatenate([t.ravel() for t in exact]), share, what="tables of the network", tables=len(exact)
+                np.concatenate([t.ravel() for t in exact]),
+                share,
+                what="tables of the network",
+                tables=len(exact),
             )
             parts = np.split(noisy.astype(np.float64), np.cumsum([t.size for t in exact])[:-1])
             for node, part, table, with_label in zip(large, parts, exact, labelled, strict=True):
@@ -327,7 +413,9 @@ class _Learner:
             self.groups.append(groups)
             self.tables.append(table)
 
-    def table_of(self, node: Node, noisy: FloatArray, with_label: bool) -> tuple[FloatArray, tuple[IntArray, ...]]:
+    def table_of(
+        self, node: Node, noisy: FloatArray, with_label: bool
+    ) -> tuple[FloatArray, tuple[IntArray, ...]]:
         """Return the counts (class, groups of each parent, cells of the column) that the noisy tables speak of.
 
         It is the table nearest to "no more relations than were measured": the class's own column counts, the
@@ -357,9 +445,7 @@ class _Learner:
             )
         guess = joint[..., None] * own / n
         pooled = nearest(shrink(pooled, guess, deviation), self.n)
-        pooled = rake(
-            pooled, [(tuple(range(n_parents)), joint), ((n_parents,), own)]
-        )
+        pooled = rake(pooled, [(tuple(range(n_parents)), joint), ((n_parents,), own)])
         shape = (self.n_classes, *joint.shape)
         parents = np.broadcast_to(self.class_sizes.reshape(-1, *[1] * n_parents) / n, shape) * joint
         parents = rake(
@@ -384,7 +470,12 @@ class _Learner:
         return table, groups
 
     def _fit_coarse(
-        self, table: FloatArray, pooled: FloatArray, parents: FloatArray, by_class: FloatArray, groups: IntArray
+        self,
+        table: FloatArray,
+        pooled: FloatArray,
+        parents: FloatArray,
+        by_class: FloatArray,
+        groups: IntArray,
     ) -> FloatArray:
         """Return the table scaled to a margin over joined cells, to its parents' and to its column's."""
         last = table.ndim - 1
