@@ -21,10 +21,12 @@ def schema() -> Schema:
     """Return the public schema: 12 numbers, 3 whole numbers, 2 texts, a date, a boolean and a label of 2 %."""
     public = {"domain": "public", "source": _SOURCE}
     columns = [
-        Column(f"exact{i}", "continuous", "float64", missing=i == 0, bounds=(-6.0, 6.0), **public) for i in range(6)
+        Column(f"exact{i}", "continuous", "float64", missing=i == 0, bounds=(-6.0, 6.0), **public)
+        for i in range(6)
     ]
     columns += [
-        Column(f"rounded{i}", "continuous", "float64", bounds=(-6.0, 6.0), decimals=2, **public) for i in range(6)
+        Column(f"rounded{i}", "continuous", "float64", bounds=(-6.0, 6.0), decimals=2, **public)
+        for i in range(6)
     ]
     columns += [Column(f"whole{i}", "integer", "int64", bounds=(0, 119), **public) for i in range(3)]
     columns += [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -29,6 +29,8 @@ class CodeSource(Protocol):
     """Where a table's cells come from, as small whole numbers."""
 
     n_rows: int
+    # Whether `counted` answers, so that rows need not come here.
+    counts_by_itself: bool
 
     def blocks(self, names: Sequence[str]) -> Iterator[NDArray[Any]]:
         """Give the cells of the named columns, of shape (n_columns, n_rows of the block), block by block."""
@@ -79,6 +81,9 @@ class Counts:
            [2, 0]])
     """
 
+    # Told the share of the rows that are counted; set by whoever wants to show it.
+    on_progress: Callable[[float], None] | None = None
+
     def __init__(self, table: Any, bins: Sequence[Bins] | Mapping[str, Bins], *, n_jobs: int = 1):
         named = dict(bins) if isinstance(bins, Mapping) else {own.column.name: own for own in bins}
         if isinstance(table, pd.DataFrame):
@@ -93,7 +98,14 @@ class Counts:
             )
         self._begin(source, {name: own.n_cells for name, own in named.items()}, n_jobs)
 
-    def _begin(self, source: CodeSource, sizes: Mapping[str, int], n_jobs: int) -> None:
+    def _begin(
+        self,
+        source: CodeSource,
+        sizes: Mapping[str, int],
+        n_jobs: int,
+        on_progress: Callable[[float], None] | None = None,
+    ) -> None:
+        self.on_progress = on_progress
         self._source = source
         self.sizes = dict(sizes)
         self.n_rows = source.n_rows
@@ -166,6 +178,33 @@ class Counts:
             results.append(np.ascontiguousarray(found[kept].transpose([kept.index(name) for name in names])))
         return results
 
+    def of_with_sample(
+        self, sets: Sequence[Sequence[str]], most_rows: int, rng: np.random.Generator
+    ) -> tuple[list[IntArray], Counts]:
+        """Return the counts, and in the same pass the counts of a random sample of the rows, kept in memory.
+
+        Every row is taken by itself with the same probability, so one row more or less changes the sample by no
+        more than that row. A table that is in memory, has few rows, or is counted elsewhere is its own sample.
+
+        Parameters
+        ----------
+        sets : sequence of sequences of str
+            As in :meth:`of`.
+        most_rows : int
+            How many rows the sample is meant to have.
+        rng : numpy Generator
+            Draws the sample.
+        """
+        if isinstance(self._source, TableCodes) or self._source.counts_by_itself or self.n_rows <= most_rows:
+            return self.of(sets), self
+        thinned = _Thinned(self._source, list(self.sizes), most_rows / self.n_rows, rng)
+        counts = Counts.__new__(Counts)
+        counts._begin(thinned, self.sizes, self.n_jobs, self.on_progress)
+        found = counts.of(sets)
+        sample = Counts.__new__(Counts)
+        sample._begin(thinned.sample(self.sizes), self.sizes, self.n_jobs, None)
+        return found, sample
+
     def coarsened(self, columns: Mapping[str, tuple[str, IntArray]]) -> Counts:
         """Return the counts with further columns, each of them an existing one with cells joined.
 
@@ -186,7 +225,7 @@ class Counts:
             if isinstance(self._source, TableCodes)
             else _Coarser(self._source, columns, sizes)
         )
-        counts._begin(source, {**self.sizes, **sizes}, self.n_jobs)
+        counts._begin(source, {**self.sizes, **sizes}, self.n_jobs, self.on_progress)
         return counts
 
     def _check(self, names: tuple[str, ...]) -> None:
@@ -222,7 +261,7 @@ class Counts:
         jobs = _jobs(sets, {name: i for i, name in enumerate(columns)}, sizes, self.n_jobs)
         totals = [np.zeros(job.n_cells, dtype=np.int64) for job in jobs]
         partial = [np.zeros(job.n_cells, dtype=np.uint32) for job in jobs]
-        since = 0
+        since = done = 0
         with ThreadPoolExecutor(max(1, len(jobs))) as threads:
             for block in self._source.blocks(columns):
                 since += block.shape[1]
@@ -230,6 +269,9 @@ class Counts:
                     _flush(totals, partial)
                     since = block.shape[1]
                 list(threads.map(lambda job, own, block=block: job.add(block, sizes, own), jobs, partial))
+                done += block.shape[1]
+                if self.on_progress is not None:
+                    self.on_progress(min(1.0, done / max(self.n_rows, 1)))
         _flush(totals, partial)
         return [flat for job, total in zip(jobs, totals, strict=True) for flat in job.split(total)]
 
@@ -279,6 +321,8 @@ def code_type(sizes: Sequence[int]) -> Any:
 
 class TableCodes:
     """The cells of a table in memory, a byte for each where that is enough."""
+
+    counts_by_itself = False
 
     def __init__(self, cells: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]):
         self._names = list(cells)
@@ -335,6 +379,7 @@ class _Coarser:
         self._columns = dict(columns)
         self._sizes = dict(sizes)
         self.n_rows = source.n_rows
+        self.counts_by_itself = source.counts_by_itself
 
     def blocks(self, names: Sequence[str]) -> Iterator[NDArray[Any]]:
         """Give the blocks of the source, with the columns that are made of others."""
@@ -355,3 +400,43 @@ class _Coarser:
     ) -> list[IntArray] | None:
         """Leave it to the source, which may count by itself."""
         return None if made else self._source.counted(sets, sizes, self._columns)
+
+
+class _Thinned:
+    """A source that keeps a random sample of the rows that pass by."""
+
+    counts_by_itself = False
+
+    def __init__(self, source: CodeSource, names: list[str], rate: float, rng: np.random.Generator):
+        self._source = source
+        self._names = names
+        self._rate = rate
+        self._rng = rng
+        self._kept: list[NDArray[Any]] | None = None
+        self.n_rows = source.n_rows
+
+    def blocks(self, names: Sequence[str]) -> Iterator[NDArray[Any]]:
+        """Give the blocks of the source; the first pass keeps the sample."""
+        if self._kept is not None:
+            yield from self._source.blocks(names)
+            return
+        kept = []
+        places = [self._names.index(name) for name in names]
+        for block in self._source.blocks(self._names):
+            kept.append(block[:, self._rng.random(block.shape[1]) < self._rate])
+            yield block if places == list(range(len(self._names))) else block[places]
+        self._kept = kept
+
+    def counted(
+        self,
+        sets: Sequence[tuple[str, ...]],
+        sizes: Mapping[str, int],
+        made: Mapping[str, tuple[str, IntArray]],
+    ) -> list[IntArray] | None:
+        """Leave the counting to the compiled loop, past which the sample goes."""
+        return None
+
+    def sample(self, sizes: Mapping[str, int]) -> TableCodes:
+        """Return the sample."""
+        codes = np.concatenate(self._kept or [np.empty((len(self._names), 0), dtype=np.uint8)], axis=1)
+        return TableCodes(dict(zip(self._names, codes, strict=True)), sizes)
