@@ -17,16 +17,15 @@ from oversafe.data.counts import Counts
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.privacy.accountant import Accountant
-from oversafe.privacy.domains import Binning, Estimate, resolve_domains
+from oversafe.privacy.domains import Binning, Estimate
 from oversafe.privacy.estimates import project, whole_shares
 from oversafe.privacy.guarantee import Relation
-from oversafe.protect.base import Synthesizer
+from oversafe.protect.counting import CountingSynthesizer, check_whole
 from oversafe.protect.product_mixture import Cells, Measured, ProductMixture
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
-DEFAULT_DELTA = 1e-9
 _BASIS = (
     "discrete {noise} noise on counts of columns, of columns within classes{pairs} and on the class counts; "
     "the model is fitted to the noisy counts alone (the docs page 'Guarantees, proofs and errata', section "
@@ -43,12 +42,11 @@ _FEWEST_GROUPS = 3
 # So many standard deviations of noise fit into a column's cell on average.
 _ROWS_PER_CELL = 0.5
 _FEWEST_CELLS = 4
-_LABEL = "label"
 # The share for the number of rows, where it is not public.
 _ROWS_SHARE = 0.01
 
 
-class PrivateMixture(Synthesizer):
+class PrivateMixture(CountingSynthesizer):
     """Count all pairs of columns with noise, and fit a mixture of products to them that knows the classes.
 
     Counted are each column, each column within the classes, and, if the budget affords it, every pair of columns,
@@ -87,6 +85,8 @@ class PrivateMixture(Synthesizer):
         Class shares of a sample: as in the data (with noise), balanced, or counts per label.
     relation : {"replace-one", "add-remove"}, default="replace-one"
         Which tables count as neighbours.
+    n_jobs : int, default=1
+        How many threads count.
     random_state : int, optional
         Makes fit and sample repeatable, for experiments; the guarantee is then nominal.
 
@@ -130,6 +130,7 @@ class PrivateMixture(Synthesizer):
         n_steps: int = 500,
         sampling_strategy: str | Mapping[Any, int] | None = None,
         relation: Relation = "replace-one",
+        n_jobs: int = 1,
         random_state: int | None = None,
     ):
         self.epsilon = epsilon
@@ -144,70 +145,31 @@ class PrivateMixture(Synthesizer):
         self.n_steps = n_steps
         self.sampling_strategy = sampling_strategy
         self.relation = relation
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _fit(self, table: pd.DataFrame, labels: pd.Series) -> None:
-        self._check_parameters()
-        rng = np.random.default_rng(self.random_state)
-        accountant, n_rows = self._begin(table, rng)
-        n_columns = table.shape[1]
-        plan = _Plan.of(accountant, n_rows, n_columns, self.pairs)
-        domains = resolve_domains(
-            table,
-            labels,
-            self.schema,
-            accountant,
-            classes=self.classes,
-            estimate=self.domains,
-            n_bins=plan.n_cells(accountant, n_rows, self.n_bins),
-            binning=self.binning,
-        )
-        self.schema_, self.classes_, self._bins = domains.schema, domains.classes, dict(domains.bins)
-        cells = {name: own.assign(table[name]) for name, own in self._bins.items()}
-        sizes = {name: own.n_cells for name, own in self._bins.items()}
-        label = _LABEL + "_" * (1 + max(map(len, sizes), default=0))
-        counts = Counts.of_cells(
-            {**cells, label: domains.label_codes(labels)}, {**sizes, label: len(self.classes_)}
-        )
-        self._learn(counts, label, accountant, plan, rng)
-        noise = "Laplace" if accountant.pure else "Gaussian"
-        basis = _BASIS.format(noise=noise, pairs=", of pairs of columns" if self.pairs_ else "")
-        self.guarantee_ = accountant.guarantee(basis, domains.caveats)
-
-    def _check_parameters(self) -> None:
-        for name in ("n_bins", "n_components", "n_steps"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise InputError(f"{name} = {value!r} was given; it is a whole number of at least 1")
+    def _budget(self, n_rows: int, n_columns: int) -> tuple[Accountant, int]:
+        """Return who pays, in the kind of privacy with less noise, and the number of intervals."""
+        check_whole(self, "n_bins", "n_components", "n_steps")
         if self.pairs not in (True, False, "auto"):
             raise InputError(f"pairs = {self.pairs!r} was given; use True, False or 'auto'")
-
-    def _begin(self, table: pd.DataFrame, rng: np.random.Generator) -> tuple[Accountant, int]:
-        """Return who pays, in the kind of privacy with less noise, and how many rows there are."""
-        delta = DEFAULT_DELTA if self.delta is None else self.delta
-        noise = None if self.random_state is None else rng
-
-        def accountant(delta: float) -> Accountant:
-            return Accountant(self.epsilon, delta, relation=self.relation, random_state=noise)
-
-        chosen = accountant(delta)
-        if not chosen.n_rows_public:
-            m = chosen.rows_changed
-            n_rows = int(
-                chosen.counts(np.array([len(table)]), _ROWS_SHARE, what="rows", l1=m, l2=float(m))[0]
-            )
-            return chosen, max(n_rows, 1)
+        accountant = self._accountant()
+        if not accountant.n_rows_public:
+            m = accountant.rows_changed
+            noisy = accountant.counts(np.array([n_rows]), _ROWS_SHARE, what="rows", l1=m, l2=float(m))
+            n_rows = max(int(noisy[0]), 1)
+        self._plan = _Plan.of(accountant, n_rows, n_columns, self.pairs)
         # Sets of values can only be found with a delta.
-        if not chosen.pure and self.domains != "private":
-            pure = accountant(0.0)
-            plans = [_Plan.of(a, len(table), table.shape[1], self.pairs) for a in (pure, chosen)]
-            if not plans[1].pairs and plans[0].class_noise(pure) < plans[1].class_noise(chosen):
-                chosen = pure
-        return chosen, len(table)
+        if not accountant.charges and not accountant.pure and self.domains != "private":
+            pure = self._accountant(0.0)
+            plan = _Plan.of(pure, n_rows, n_columns, self.pairs)
+            if not self._plan.pairs and plan.class_noise(pure) < self._plan.class_noise(accountant):
+                accountant, self._plan = pure, plan
+        return accountant, self._plan.n_cells(accountant, n_rows, self.n_bins)
 
-    def _learn(
-        self, counts: Counts, label: str, accountant: Accountant, plan: _Plan, rng: np.random.Generator
-    ) -> None:
+    def _learn(self, counts: Counts, label: str, accountant: Accountant) -> str:
+        plan = self._plan
+        rng = np.random.default_rng(self.random_state)
         names = [name for name in counts.sizes if name != label]
         cells = Cells(
             np.array([counts.sizes[name] for name in names], dtype=np.int64),
@@ -223,8 +185,6 @@ class PrivateMixture(Synthesizer):
         total = counts.n_rows if accountant.n_rows_public else max(1, int(noisy.sum()))
         smallest = float(project(noisy.astype(float), total).min())
 
-        if not names:
-            raise InputError("the table has no column besides the label; give at least one")
         tables = counts.of([[name] for name in names] + [[label, name] for name in names])
         flat = np.concatenate(tables[: len(names)])
         columns = accountant.counts(flat, shares["columns"], what="columns", tables=len(names))
@@ -242,7 +202,7 @@ class PrivateMixture(Synthesizer):
         # Every table within classes tells the class counts again, with the noise of as many cells as it has groups.
         again = np.add.reduceat(noisy_within, joined[:-1], axis=1)
         trust = np.concatenate([[1.0], 1.0 / np.diff(joined)])
-        told = np.column_stack([noisy, again]) @ trust / trust.sum()
+        told = np.column_stack([noisy, again]).astype(float) @ trust / trust.sum()
         kept = np.maximum(project(told, total), max(1.0, deviation / math.sqrt(trust.sum()) / 4))
         self.class_counts_ = whole_shares(kept * total / kept.sum(), total)
         within = Measured(join, noisy_within / total, (total / deviation) ** 2)
@@ -256,7 +216,15 @@ class PrivateMixture(Synthesizer):
         )
         n_components = int(self.n_components) if self.pairs_ else 1
         model = ProductMixture(cells, kept / kept.sum(), guess, n_components, rng)
-        self._model = model.fit(every, within, pairs, n_steps=int(self.n_steps))
+        self._model = model.fit(
+            every,
+            within,
+            pairs,
+            n_steps=int(self.n_steps),
+            progress=lambda share: self._report("Fitting the mixture", share),
+        )
+        noise = "Laplace" if accountant.pure else "Gaussian"
+        return _BASIS.format(noise=noise, pairs=", of pairs of columns" if self.pairs_ else "")
 
     def _draw(self, classes: IntArray, rng: np.random.Generator) -> pd.DataFrame:
         drawn = self._model.draw(classes, rng)

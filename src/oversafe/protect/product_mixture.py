@@ -5,6 +5,7 @@ Nothing here sees data: what comes in was counted with noise, so all of it is po
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -119,7 +120,13 @@ class ProductMixture:
         self._weights = np.zeros((n_classes, n_components))
 
     def fit(
-        self, columns: Measured, within: Measured, pairs: Measured | None, *, n_steps: int
+        self,
+        columns: Measured,
+        within: Measured,
+        pairs: Measured | None,
+        *,
+        n_steps: int,
+        progress: Callable[[float], None] = lambda share: None,
     ) -> ProductMixture:
         """Bring the model close to the measurements, each as far as its noise lets one believe it."""
         parameters = [self._components, self._classes, self._weights, self._columns]
@@ -133,6 +140,7 @@ class ProductMixture:
                 v += (1 - _SCALE_MEMORY) * (gradient * gradient - v)
                 mean, scale = m / (1 - _MOMENTUM**step), np.sqrt(v / (1 - _SCALE_MEMORY**step))
                 parameter -= rate * mean / (scale + 1e-9)
+            progress(step / n_steps)
         return self
 
     @property
