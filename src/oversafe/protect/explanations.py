@@ -41,6 +41,14 @@ _NETWORK = Explanation(
     "It can repeat what it has seen, above all rare records.",
 )
 EXPLANATIONS: Mapping[str, Explanation] = {
+    "mixture": Explanation(
+        "A fully synthetic table from a mixture model that is fitted to noisy counts of columns, of columns within "
+        "the classes and, where the rows suffice, of all pairs of columns.",
+        "Differential privacy with the given epsilon for every record, if the schema declares public ranges and "
+        "categories or domains='private' pays for them; otherwise the figure is nominal.",
+        "It keeps no relation that only three columns together show, and a class of a few dozen rows is drawn mostly "
+        "from what the other classes look like.",
+    ),
     "histograms": Explanation(
         "A fully synthetic table; each column is drawn by itself from a noisy histogram within the class.",
         "Differential privacy with the given epsilon for every record, if the schema declares public ranges "

@@ -11,6 +11,7 @@ from oversafe.errors import InputError
 from oversafe.protect.base import Protector
 
 METHODS: Mapping[str, type[Protector]] = {
+    "mixture": protect.PrivateMixture,
     "histograms": protect.HistogramSynthesizer,
     "private-smote": protect.PrivateSMOTE,
     "gaussian-copula": protect.GaussianCopula,

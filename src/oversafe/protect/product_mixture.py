@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 from scipy.special import ndtri
 
 FloatArray = NDArray[np.float64]
@@ -106,10 +107,8 @@ class ProductMixture:
         self.class_shares = class_shares
         n_cells, n_classes = int(cells.sizes.sum()), len(class_shares)
         self._base = np.log(base)
-        self._penalty = np.zeros((n_cells, n_cells))
         components = np.zeros((n_components, n_cells))
         for start, size, ordered in zip(cells.starts, cells.sizes, cells.n_ordered, strict=False):
-            self._penalty[start : start + size, start : start + size] = _roughness(size, ordered)
             own = base[start : start + size] / base[start : start + size].sum()
             scores = ndtri(np.clip(np.cumsum(own[:ordered]) - own[:ordered] / 2, 1e-3, 1 - 1e-3))
             components[:, start : start + ordered] = rng.normal(size=(n_components, 1)) * scores
@@ -129,12 +128,13 @@ class ProductMixture:
         progress: Callable[[float], None] = lambda share: None,
     ) -> ProductMixture:
         """Bring the model close to the measurements, each as far as its noise lets one believe it."""
+        penalty = self.roughness()
         parameters = [self._components, self._classes, self._weights, self._columns]
         first = [np.zeros_like(p) for p in parameters]
         second = [np.zeros_like(p) for p in parameters]
         for step in range(1, n_steps + 1):
             rate = _RATE * 0.5 * (1 + np.cos(np.pi * (step - 1) / n_steps))
-            gradients = self._gradients(columns, within, pairs)
+            gradients = self._gradients(columns, within, pairs, penalty)
             for parameter, gradient, m, v in zip(parameters, gradients, first, second, strict=True):
                 m += (1 - _MOMENTUM) * (gradient - m)
                 v += (1 - _SCALE_MEMORY) * (gradient * gradient - v)
@@ -175,7 +175,13 @@ class ProductMixture:
             drawn[:, i] = np.minimum(at - place * size, size - 1)
         return drawn
 
-    def _gradients(self, columns: Measured, within: Measured, pairs: Measured | None) -> list[FloatArray]:
+    def roughness(self) -> FloatArray:
+        """Return the matrix of the penalty on logits, over the cells of all columns."""
+        return block_diag(*(_roughness(int(n), int(m)) for n, m in zip(*self.cells, strict=True)))
+
+    def _gradients(
+        self, columns: Measured, within: Measured, pairs: Measured | None, penalty: FloatArray
+    ) -> list[FloatArray]:
         shares, weights = self.shares, self.weights
         n_components, n_classes, n_cells = shares.shape
         joint = (weights * self.class_shares[:, None]).T
@@ -199,10 +205,10 @@ class ProductMixture:
         by_logit = by_share - shares * np.repeat(totals, self.cells.sizes, axis=2)
         slope = (by_weight * self.class_shares).T
         return [
-            by_logit.sum(axis=1) + _COMPONENTS * self._components @ self._penalty,
-            by_logit.sum(axis=0) + _CLASSES * self._classes @ self._penalty,
+            by_logit.sum(axis=1) + _COMPONENTS * self._components @ penalty,
+            by_logit.sum(axis=0) + _CLASSES * self._classes @ penalty,
             weights * (slope - (weights * slope).sum(axis=1, keepdims=True)),
-            by_logit.sum(axis=(0, 1)) + _COLUMNS * self._columns @ self._penalty,
+            by_logit.sum(axis=(0, 1)) + _COLUMNS * self._columns @ penalty,
         ]
 
 
