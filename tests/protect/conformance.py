@@ -25,6 +25,7 @@ from oversafe.protect import (
     KMeansSMOTE,
     NHSSanitizer,
     PrivateSMOTE,
+    PrivBayes,
     Protector,
     RandomOverSampler,
     RandomUnderSampler,
@@ -112,6 +113,12 @@ CASES: dict[str, Case] = {
         single_minority_row=True,
         keeps_decimals=True,
         proven=lambda schema: HistogramSynthesizer(epsilon=1.0, schema=schema),
+    ),
+    "PrivBayes": Case(
+        lambda **p: PrivBayes(**{"epsilon": 1000.0, **p}),
+        single_minority_row=True,
+        keeps_decimals=True,
+        proven=lambda schema: PrivBayes(epsilon=1.0, schema=schema),
     ),
     "UMAPSMOTENC": Case(UMAPSMOTENC, keeps_decimals=True, package="umap"),
     # Few epochs: the tests look at the form of the result, not at how well it was learned.

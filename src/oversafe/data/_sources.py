@@ -60,6 +60,7 @@ def open_table(source: str | os.PathLike[str], *, memory_limit: str | None = Non
     connection = ibis.duckdb.connect(**({"memory_limit": memory_limit} if memory_limit else {}))
     # Without it rows of different files would have to wait for each other; counts do not mind their order.
     connection.raw_sql("SET preserve_insertion_order = false")
+    connection.raw_sql("SET enable_progress_bar = false")
     partitioned = any("=" in part for file in files for part in file.relative_to(path).parts[:-1])
     try:
         return connection.read_parquet(

@@ -12,6 +12,7 @@ from oversafe.protect.base import Protector
 
 METHODS: Mapping[str, type[Protector]] = {
     "histograms": protect.HistogramSynthesizer,
+    "privbayes": protect.PrivBayes,
     "private-smote": protect.PrivateSMOTE,
     "gaussian-copula": protect.GaussianCopula,
     "bayesian-network": protect.BayesianNetwork,

@@ -47,7 +47,86 @@ _CELLS_AT_ONCE = 20_000_000
 
 
 class PrivBayes(Synthesizer):
-    """PLACEHOLDER"""
+    """Draw each column given the class and a few other columns, from counts with noise.
+
+    The class comes first and conditions every column, so a sample has any class shares that are asked for. The
+    columns within the classes are counted with noise; a network of columns that tell most of each other is chosen
+    by the exponential mechanism; its tables are counted with noise, with cells joined where the noise would
+    outweigh the rows. Everything else is made of these three and costs nothing.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Differential privacy of the whole fit: domains, class counts, network and tables.
+    delta : float, default=0.0
+        With 0 the privacy is pure and the noise discrete Laplace; above 0 it is discrete Gaussian, which is less
+        when there are more than a few columns.
+    schema : Schema, optional
+        What the columns are.
+    domains : {"data", "private"}, default="data"
+        Where bounds and categories come from that are not public: read from the data, and the guarantee is
+        nominal, or estimated with a tenth of the budget.
+    classes : sequence, optional
+        The labels that exist, when they are public; also taken from the schema's label column or from a
+        categorical y.
+    degree : int, default=2
+        How many columns a column is drawn from at most, beside the class; 0 leaves only the class.
+    n_bins : int, default=20
+        How many intervals a number is cut into at most.
+    binning : {"uniform", "quantile"}, default="uniform"
+        Intervals of one width, or of about as many rows each, found with a tenth of the budget.
+    usefulness : float, default=4
+        How many times the noise's deviation the average count of a table must be; cells are joined until it is.
+    sampling_strategy : None, "auto" or dict, default=None
+        Class shares of a sample: as in the data (with noise), balanced, or counts per label.
+    relation : {"replace-one", "add-remove"}, default="replace-one"
+        Which tables count as neighbours.
+    n_jobs : int, default=1
+        How many threads count; -1 takes one for each core.
+    random_state : int, optional
+        Makes fit and sample repeatable, for experiments; the guarantee is then nominal.
+
+    Attributes
+    ----------
+    guarantee_ : Guarantee
+        What the result promises.
+    schema_ : Schema
+        What the feature columns are.
+    classes_ : array
+        The labels.
+    class_counts_ : array of int
+        Their noisy counts.
+    network_ : list of tuple
+        Each column and the columns, beside the class, that it is drawn from, in order.
+
+    See Also
+    --------
+    BayesianNetwork : The same without noise, and without a guarantee.
+    HistogramSynthesizer : Each column by itself within the class.
+
+    Notes
+    -----
+    A class that was declared keeps at least one row, and its columns are drawn towards those of all rows as far
+    as the noise may have made the difference, so that a rare class neither vanishes nor becomes noise. Both look
+    at noisy counts only.
+
+    Of a table with more than four million rows, the network is chosen on a random sample of about so many.
+
+    References
+    ----------
+    .. [1] Zhang, Cormode, Procopiuc, Srivastava and Xiao, "PrivBayes: Private Data Release via Bayesian
+       Networks", ACM TODS 42(4), 2017.
+
+    Examples
+    --------
+    >>> from oversafe.data import load_dataset
+    >>> from oversafe.protect import PrivBayes
+    >>> X, y = load_dataset("breast_cancer")
+    >>> synthesizer = PrivBayes(epsilon=5.0, random_state=0).fit(X, y)
+    >>> X_new, y_new = synthesizer.sample(class_counts={"benign": 100, "malignant": 100})
+    >>> X_new.shape
+    (200, 10)
+    """
 
     def __init__(
         self,
@@ -60,7 +139,7 @@ class PrivBayes(Synthesizer):
         degree: int = 2,
         n_bins: int = 20,
         binning: Binning = "uniform",
-        usefulness: float = 4.0,
+        usefulness: float = 4,
         sampling_strategy: str | Mapping[Any, int] | None = None,
         relation: Relation = "replace-one",
         n_jobs: int = 1,
@@ -152,7 +231,8 @@ class PrivBayes(Synthesizer):
         named = Column(schema.label, "categorical", "object", categories=tuple(domains.classes.tolist()))
         counts = Counts(table, {schema.label: Bins(named), **domains.bins}, n_jobs=self.n_jobs)
         self._learn(counts, schema.label, domains, accountant)
-        self._finish_fit()
+        shares = self._counts(None, None, np.random.default_rng(self.random_state))
+        self.sampling_strategy_ = dict(zip(self.classes_.tolist(), shares.tolist(), strict=True))
         return self
 
     def _accountant(self) -> Accountant:
