@@ -37,7 +37,7 @@ _BASIS = (
     "(the docs page 'Guarantees, proofs and errata', section 'PrivBayes')"
 )
 # Of the budget: the columns within the classes, the network, and its tables.
-_SHARES = {"columns": 0.55, "network": 0.1, "tables": 0.35}
+_SHARES = {"columns": 0.6, "network": 0.1, "tables": 0.3}
 # Of larger tables the network is chosen on a random sample of about so many rows.
 _SAMPLE = 4_000_000
 # So many groups of cells are tried for a column in a larger table.
@@ -298,22 +298,29 @@ class _Learner:
         self.progress: Callable[[str, float], None] = lambda step, share: None
 
     def learn(self) -> None:
-        if self.degree == 0:
+        """Measure, choose, measure."""
+        self.exact, self.sample = self.counts.of_with_sample(
+            [[self.label, name] for name in self.names], self.sample_rows(), self.rng
+        )
+        shares = self.accountant.split(_SHARES) if self.degree else {}
+        if not shares or (self.accountant.n_rows_public and not self.may_have_tables(shares["tables"])):
             self.measure_columns(self.accountant.left)
             self.nodes = [Node(column, ()) for column in range(len(self.names))]
         else:
-            shares = self.accountant.split(_SHARES)
             self.measure_columns(shares["columns"])
             self.nodes = self.choose_network(shares["network"], shares["tables"])
         self.measure_tables()
+
+    def may_have_tables(self, share: float) -> bool:
+        """Whether the rows are enough for a table of two columns with four groups each."""
+        deviation = self.accountant.deviation(share, len(self.names) - 1)
+        return self.counts.n_rows >= 16 * self.usefulness * deviation
 
     # What every column is within the classes
 
     def measure_columns(self, share: float) -> None:
         """Count every column within every class, and take the class counts from there."""
-        exact, self.sample = self.counts.of_with_sample(
-            [[self.label, name] for name in self.names], self.sample_rows(), self.rng
-        )
+        exact = self.exact
         noisy = self.accountant.counts(
             np.concatenate([table.ravel() for table in exact]),
             share,
@@ -342,7 +349,9 @@ class _Learner:
         self.overall = []
         self.columns = []
         for part in by_class:
-            overall = nearest(part.sum(axis=0), self.n)
+            # Class by class, because the noise in a class of few rows cannot outweigh them.
+            pairs = zip(part, self.class_sizes, strict=True)
+            overall = np.sum([nearest(own, size) for own, size in pairs], axis=0)
             guess = self.class_sizes[:, None] * overall / max(self.n, 1e-9)
             slices = [
                 nearest(shrink(noisy, own, self.column_deviation), size)
