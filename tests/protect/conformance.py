@@ -26,6 +26,7 @@ from oversafe.protect import (
     NHSSanitizer,
     PrivateMixture,
     PrivateSMOTE,
+    PrivBayes,
     Protector,
     RandomOverSampler,
     RandomUnderSampler,
@@ -119,6 +120,11 @@ CASES: dict[str, Case] = {
         single_minority_row=True,
         keeps_decimals=True,
         proven=lambda schema: PrivateMixture(epsilon=1.0, n_steps=50, schema=schema),
+    "PrivBayes": Case(
+        lambda **p: PrivBayes(**{"epsilon": 1000.0, **p}),
+        single_minority_row=True,
+        keeps_decimals=True,
+        proven=lambda schema: PrivBayes(epsilon=1.0, schema=schema),
     ),
     "UMAPSMOTENC": Case(UMAPSMOTENC, keeps_decimals=True, package="umap"),
     # Few epochs: the tests look at the form of the result, not at how well it was learned.

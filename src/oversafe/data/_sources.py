@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -60,6 +59,7 @@ def open_table(source: str | os.PathLike[str], *, memory_limit: str | None = Non
     connection = ibis.duckdb.connect(**({"memory_limit": memory_limit} if memory_limit else {}))
     # Without it rows of different files would have to wait for each other; counts do not mind their order.
     connection.raw_sql("SET preserve_insertion_order = false")
+    connection.raw_sql("SET enable_progress_bar = false")
     partitioned = any("=" in part for file in files for part in file.relative_to(path).parts[:-1])
     try:
         return connection.read_parquet(
@@ -172,8 +172,7 @@ class _SparkCodes(_IbisCodes):
         backend = self._table.get_backend()
         frame = backend._session.sql(str(backend.compile(query)))
         groups = {name: made[name][1] for name in parents if name in made}
-        count = partial(
-            _count_part,
+        count = _part_counter(
             sets=[tuple(names) for names in sets],
             sizes={name: int(sizes[name]) for name in parents},
             places={name: packed[parent] for name, parent in parents.items()},
@@ -210,34 +209,50 @@ def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
     )
 
 
-def _count_part(
-    batches: Iterator[pa.RecordBatch],
+def _part_counter(
     sets: list[tuple[str, ...]],
     sizes: dict[str, int],
     places: dict[str, tuple[str, int, int]],
     groups: dict[str, IntArray],
-) -> Iterator[pa.RecordBatch]:
-    """Count one part of a table in a worker; the counts go back in pieces, as bytes."""
-    import numpy as np
-    import pyarrow as pa
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return what a worker runs on its part of a table; the counts go back in pieces, as bytes.
 
-    from oversafe.data.counts import Counts
+    It is sent whole and needs only numpy and pyarrow there: workers may not have this package.
+    """
 
-    totals: list[Any] | None = None
-    for batch in batches:
-        cells = {}
-        for name, (word, shift, mask) in places.items():
-            own = (batch.column(word).to_numpy(zero_copy_only=False) >> shift) & mask
-            cells[name] = groups[name][own] if name in groups else own
-        found = [part.ravel() for part in Counts.of_cells(cells, sizes).of(sets)]
-        totals = found if totals is None else [a + b for a, b in zip(totals, found, strict=True)]
-    if totals is None:
-        return
-    flat, piece = np.concatenate(totals), 1_000_000
-    for begin in range(0, len(flat), piece):
-        part = flat[begin : begin + piece]
-        if part.any():
-            yield pa.record_batch({"begin": pa.array([begin], pa.int64()), "counts": [part.tobytes()]})
+    def count(batches: Any) -> Any:
+        import numpy as np
+        import pyarrow as pa
+
+        totals: list[Any] = [0] * len(sets)
+        for batch in batches:
+            cells = {}
+            for name, (word, shift, mask) in places.items():
+                own = (batch.column(word).to_numpy(zero_copy_only=False) >> shift) & mask
+                cells[name] = groups[name][own] if name in groups else own
+            prefixes: dict[tuple[str, ...], Any] = {(): np.zeros(batch.num_rows, dtype=np.int64)}
+            for i, names in enumerate(sets):
+                n_cells = 1
+                for k, name in enumerate(names):
+                    n_cells *= sizes[name]
+                    if names[: k + 1] not in prefixes and k < len(names) - 1:
+                        # One of each length at a time: those that follow begin alike.
+                        prefixes = {own: codes for own, codes in prefixes.items() if len(own) <= k}
+                        prefixes[names[: k + 1]] = prefixes[names[:k]] * sizes[name] + cells[name]
+                joined = prefixes[names[:-1]] * sizes[names[-1]] + cells[names[-1]]
+                totals[i] = totals[i] + np.bincount(joined, minlength=n_cells)
+        if not any(np.ndim(total) for total in totals):
+            return
+        flat, piece = np.concatenate(totals), 1_000_000
+        for begin in range(0, len(flat), piece):
+            part = flat[begin : begin + piece].astype(np.int64)
+            if part.any():
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array([begin], pa.int64()), pa.array([part.tobytes()], pa.binary())],
+                    names=["begin", "counts"],
+                )
+
+    return count
 
 
 def cells_of(bins: Bins, values: pa.Array) -> NDArray[Any]:
@@ -314,7 +329,7 @@ def cell_expression(bins: Bins, values: Any) -> Any | None:
     if not (kind.is_numeric() or kind.is_boolean()):
         return None
     gaps = values.isnull()
-    values = values.cast("int8").cast("float64") if kind.is_boolean() else values.cast("float64")
+    values = (ibis.ifelse(values, 1, 0) if kind.is_boolean() else values).cast("float64")
     if kind.is_floating():
         gaps = gaps | values.isnan()
     return ibis.ifelse(gaps, missing, _place(values, [float(end) for end in inner], 0))
@@ -354,7 +369,9 @@ def _category_expression(bins: Bins, values: Any, missing: int) -> Any | None:
             if (number := _numeric(key)) is not None:
                 first.setdefault(number, i)
         if kind.is_boolean():
-            values = values.cast("int8")
+            # Missing values are none of the cases, also as 0.
+            values = values.ifelse(1, ibis.ifelse(values.isnull(), -1, 0))
+            first.pop(-1, None)
         if not kind.is_floating():
             first = {int(n): i for n, i in first.items() if float(n).is_integer()}
         cases = list(first.items())

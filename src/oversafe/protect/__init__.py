@@ -18,6 +18,7 @@ from oversafe.protect.oversamplers import (
     RandomUnderSampler,
 )
 from oversafe.protect.private_smote import PrivateSMOTE
+from oversafe.protect.privbayes import PrivBayes
 from oversafe.protect.quasi_identifiers import suggest_quasi_identifiers
 from oversafe.protect.sanitizer import NHSSanitizer
 from oversafe.protect.umap_smotenc import UMAPSMOTENC
@@ -38,6 +39,7 @@ __all__ = [
     "KAnonymizer",
     "KMeansSMOTE",
     "NHSSanitizer",
+    "PrivBayes",
     "PrivateMixture",
     "PrivateSMOTE",
     "Protector",

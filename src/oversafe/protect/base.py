@@ -136,10 +136,6 @@ class Synthesizer(Protector):
         table, labels, self._shape = self._read(X, y)
         self._check_strategy()
         self._fit(table, labels)
-        self._finish_fit()
-        return self
-
-    def _finish_fit(self) -> None:
         if self.guarantee_.status == "proven":
             # One odd value changes the dtype that X or y came in, so the result's comes from the schema.
             self._shape.forget_dtypes()
@@ -149,6 +145,7 @@ class Synthesizer(Protector):
                 )
         counts = self._counts(None, None, np.random.default_rng(self.random_state))
         self.sampling_strategy_ = dict(zip(self.classes_.tolist(), counts.tolist(), strict=True))
+        return self
 
     def sample(
         self, n: int | None = None, *, class_counts: Mapping[Any, int] | None = None

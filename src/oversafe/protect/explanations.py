@@ -55,6 +55,14 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "and categories; otherwise the figure is nominal.",
         "It keeps no relation among the columns of one class.",
     ),
+    "privbayes": Explanation(
+        "A fully synthetic table; each column is drawn given the class and up to degree other columns, from noisy "
+        "counts; which columns is chosen with noise too.",
+        "Differential privacy with the given epsilon (and delta) for every record, if the schema declares public "
+        "ranges and categories; otherwise the figure is nominal.",
+        "It keeps no relation that the network leaves out, and of a class with few rows little more than each "
+        "column by itself.",
+    ),
     "private-smote": Explanation(
         "Rows whose quasi-identifiers fewer than k_anonymity rows share are replaced by noisy mixtures of their "
         "neighbours; the other rows stay as they are.",

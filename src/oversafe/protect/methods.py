@@ -13,6 +13,7 @@ from oversafe.protect.base import Protector
 METHODS: Mapping[str, type[Protector]] = {
     "mixture": protect.PrivateMixture,
     "histograms": protect.HistogramSynthesizer,
+    "privbayes": protect.PrivBayes,
     "private-smote": protect.PrivateSMOTE,
     "gaussian-copula": protect.GaussianCopula,
     "bayesian-network": protect.BayesianNetwork,

@@ -223,16 +223,16 @@ def draw_column(
     members = np.bincount(parents, minlength=len(ends))
     first = np.cumsum(members) - members
     of = parents[order]
-    level = np.empty(n)
-    level[order] = (np.arange(n) - first[of] + rng.random(len(ends))[of]) / members[of]
-    return _first_above(ends, parents, ends[parents, -1] * level)
+    level = (np.arange(n) - first[of] + rng.random(len(ends))[of]) / members[of]
+    cells = np.empty(n, dtype=np.int64)
+    cells[order] = _first_above(ends, of, level)
+    return cells
 
 
 def _first_above(ends: FloatArray, rows: IntArray, level: FloatArray) -> IntArray:
-    """Return for each level the first cell of its row whose end lies above it."""
+    """Return for each level, a share of its row's last end, the first cell of the row whose end lies above it."""
     width = ends.shape[1]
-    tops = ends[:, -1]
     # The rows one after the other make one rising sequence, in which all levels are found at once.
-    flat = (np.arange(len(ends))[:, None] + ends / tops[:, None]).ravel()
-    found = np.searchsorted(flat, rows + level / tops[rows], side="right") - rows * width
+    flat = (np.arange(len(ends))[:, None] + ends / ends[:, -1:]).ravel()
+    found = np.searchsorted(flat, rows + level, side="right") - rows * width
     return np.clip(found, 0, width - 1)
