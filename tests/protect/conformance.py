@@ -120,6 +120,7 @@ CASES: dict[str, Case] = {
         single_minority_row=True,
         keeps_decimals=True,
         proven=lambda schema: PrivateMixture(epsilon=1.0, n_steps=50, schema=schema),
+    ),
     "PrivBayes": Case(
         lambda **p: PrivBayes(**{"epsilon": 1000.0, **p}),
         single_minority_row=True,

@@ -5,6 +5,7 @@ from oversafe.protect.base import Protector, Sampler, Synthesizer
 from oversafe.protect.bayesian_network import BayesianNetwork
 from oversafe.protect.copula import GaussianCopula
 from oversafe.protect.generators import CTGAN, TVAE, CopulaGAN
+from oversafe.protect.graphical import AIM, MST
 from oversafe.protect.histograms import HistogramSynthesizer
 from oversafe.protect.mixture import PrivateMixture
 from oversafe.protect.oversamplers import (
@@ -25,7 +26,9 @@ from oversafe.protect.umap_smotenc import UMAPSMOTENC
 
 __all__ = [
     "ADASYN",
+    "AIM",
     "CTGAN",
+    "MST",
     "SMOTE",
     "SMOTENC",
     "SVMSMOTE",

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 from scipy.special import ndtri
+
+from oversafe.protect.network import draw_column
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -161,18 +164,10 @@ class ProductMixture:
     def draw(self, classes: IntArray, rng: np.random.Generator) -> IntArray:
         """Return a row of cells, one per column, for each given class."""
         shares, weights = self.shares, self.weights
-        component = np.empty(len(classes), dtype=np.int64)
-        for c in range(len(weights)):
-            rows = np.flatnonzero(classes == c)
-            component[rows] = rng.choice(weights.shape[1], size=len(rows), p=weights[c])
-        place = component * len(weights) + classes
+        place = draw_column(weights, classes, rng) * len(weights) + classes
         drawn = np.empty((len(classes), len(self.cells.sizes)), dtype=np.int64)
-        for i, (start, size) in enumerate(zip(self.cells.starts, self.cells.sizes, strict=False)):
-            steps = np.cumsum(shares[:, :, start : start + size], axis=2).reshape(-1, size)
-            # All rows of one table in one search: each table's steps lie between its number and the next.
-            ladder = (steps / steps[:, -1:] + np.arange(len(steps))[:, None]).ravel()
-            at = np.searchsorted(ladder, place + rng.random(len(classes)), side="right")
-            drawn[:, i] = np.minimum(at - place * size, size - 1)
+        for i, (start, end) in enumerate(pairwise(self.cells.starts)):
+            drawn[:, i] = draw_column(shares[:, :, start:end].reshape(-1, end - start), place, rng)
         return drawn
 
     def roughness(self) -> FloatArray:
