@@ -11,12 +11,15 @@ from types import ModuleType
 from rich.console import Console
 
 from benchmarks import (
+    counts,
+    counts_large,
     distin,
     groundhog,
     import_time,
     linkability,
     mechanisms,
     private_smote,
+    privbayes,
     read_csv,
     recon,
     recon_cases,
@@ -33,12 +36,15 @@ from oversafe.errors import InputError
 # many cases, does all of it in run(quick, folder, rounds). A module with PEER needs an environment of its own for it,
 # which benchmarks.peers makes. A module may also have figures(quick): rows that are stored and shown beside the times.
 BENCHMARKS: dict[str, ModuleType] = {
+    "counts": counts,
+    "counts-large": counts_large,
     "distin": distin,
     "groundhog": groundhog,
     "import": import_time,
     "linkability": linkability,
     "mechanisms": mechanisms,
     "private-smote": private_smote,
+    "privbayes": privbayes,
     "read-csv": read_csv,
     "recon": recon,
     "recon-cases": recon_cases,

@@ -43,6 +43,8 @@ app.add_typer(budget_app, name="budget")
 
 _TABLE = "CSV or Parquet file, or database address with its table (duckdb://file.ddb#table)."
 _EXIT_GATE, _EXIT_INPUT, _EXIT_DEFECT, _EXIT_INTERRUPTED = 1, 2, 3, 130
+# A larger release is written only if its number of rows was given.
+_MOST_ROWS = 5_000_000
 _SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 
 LabelOption = Annotated[str, typer.Option("--label", "-l", help="The column that holds the class.")]
@@ -234,6 +236,9 @@ def protect(
     drop: Annotated[
         list[str] | None, typer.Option(help="A column to leave out, such as a name; may be given again.")
     ] = None,
+    rows: Annotated[
+        int | None, typer.Option(help="Of a synthetic release; as many as the table has when not given.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Repeatable, for experiments only.")] = None,
     ledger: Annotated[
         str | None, typer.Option(help="Charge the release to this ledger; see oversafe budget create.")
@@ -299,25 +304,40 @@ def protect(
         ledger=account,
     )
 
-    frame = _read(table, {"separator": separator, "decimal": decimal, "encoding": encoding})
-    if unknown := sorted(left_out.difference(frame.columns)):
-        raise InputError(
-            f"the table has no column {unknown[0]!r} to leave out; its columns are {listed(list(frame))}"
-        )
     if label in left_out:
         raise InputError(f"the label column {label!r} cannot be left out; name another column")
-    frame = frame.drop(columns=list(left_out))
-    described = Schema.infer(frame, label=label) if declared is None else declared
+    if rows is not None and (rows < 1 or not hasattr(protector, "sample")):
+        raise InputError(f"--rows {rows} was given; it is at least 1, and for synthetic tables only")
+    large = _table_to_read_in_place(table, protector)
+    frame = (
+        large
+        if large is not None
+        else _read(table, {"separator": separator, "decimal": decimal, "encoding": encoding})
+    )
+    if unknown := sorted(left_out.difference(frame.columns)):
+        raise InputError(
+            f"the table has no column {unknown[0]!r} to leave out; its columns are {listed(list(frame.columns))}"
+        )
+    frame = frame.drop(*left_out) if large is not None else frame.drop(columns=list(left_out))
+    described = declared if declared is not None else Schema.infer(frame, label=label)
     if naming := described.naming_columns:
         raise InputError(
             f"column {naming[0]!r} seems to hold {described[naming[0]].naming}, which a release must not carry; "
             f"leave it out with --drop {shlex.quote(naming[0])}, or declare what it is: oversafe schema init"
         )
-    frame = described.conform(frame)
-    check_labels(frame[label])
+    if large is None:
+        frame = described.conform(frame)
+        check_labels(frame[label])
+    elif rows is None and (found := int(frame.count().execute())) > _MOST_ROWS:
+        raise InputError(f"the table has {found} rows; say how many the release is to have with --rows")
     console = _console()
     with _progress(console, protector, f"Protecting with {method}"), ledger_notes():
-        X, y = protector.fit_resample(frame.drop(columns=label), frame[label])
+        if large is not None:
+            X, y = protector.fit_source(frame, label).sample(rows)
+        elif rows is not None:
+            X, y = protector.fit(frame.drop(columns=label), frame[label]).sample(rows)
+        else:
+            X, y = protector.fit_resample(frame.drop(columns=label), frame[label])
         entry = None if account is None else _ledger_entry(protector, account, method)
         release = X.copy(deep=False)
         release.insert(list(frame.columns).index(label), label, y)
@@ -417,6 +437,19 @@ def _ledger_entry(protector: Protector, account: DatasetLedger, method: str) -> 
     if protector.guarantee_.status != "none":
         raise InputError(f"the method {method!r} cannot be charged to a ledger; leave --ledger out")
     return account.charge(protector.guarantee_, what=type(protector).__name__).id
+
+
+def _table_to_read_in_place(source: str, protector: Any) -> Any | None:
+    """Return the Ibis table of a folder or a database that a method can learn without loading it, or None."""
+    in_place = "://" in source or Path(source).is_dir()
+    if not in_place or not hasattr(protector, "fit_source") or protector.schema is None:
+        return None
+    if (protector.domains, protector.binning) != ("data", "uniform"):
+        # Estimated from a table in memory.
+        return None
+    from oversafe.data._sources import open_table
+
+    return open_table(source)
 
 
 def _read(source: str, options: dict[str, str | None]) -> pd.DataFrame:

@@ -24,7 +24,9 @@ from oversafe.protect import (
     KAnonymizer,
     KMeansSMOTE,
     NHSSanitizer,
+    PrivateMixture,
     PrivateSMOTE,
+    PrivBayes,
     Protector,
     RandomOverSampler,
     RandomUnderSampler,
@@ -112,6 +114,18 @@ CASES: dict[str, Case] = {
         single_minority_row=True,
         keeps_decimals=True,
         proven=lambda schema: HistogramSynthesizer(epsilon=1.0, schema=schema),
+    ),
+    "PrivateMixture": Case(
+        lambda **p: PrivateMixture(**{"epsilon": 1000.0, "n_steps": 200, "n_components": 50, **p}),
+        single_minority_row=True,
+        keeps_decimals=True,
+        proven=lambda schema: PrivateMixture(epsilon=1.0, n_steps=50, schema=schema),
+    ),
+    "PrivBayes": Case(
+        lambda **p: PrivBayes(**{"epsilon": 1000.0, **p}),
+        single_minority_row=True,
+        keeps_decimals=True,
+        proven=lambda schema: PrivBayes(epsilon=1.0, schema=schema),
     ),
     "UMAPSMOTENC": Case(UMAPSMOTENC, keeps_decimals=True, package="umap"),
     # Few epochs: the tests look at the form of the result, not at how well it was learned.

@@ -1,8 +1,10 @@
 """Tables and what their columns are: schema, encoding, files and the data sets of the papers."""
 
+from oversafe.data.bins import Bins
 from oversafe.data.column import Column
+from oversafe.data.counts import Counts
 from oversafe.data.datasets import Dataset, load_dataset
 from oversafe.data.files import read_table, write_table
 from oversafe.data.schema import Schema
 
-__all__ = ["Column", "Dataset", "Schema", "load_dataset", "read_table", "write_table"]
+__all__ = ["Bins", "Column", "Counts", "Dataset", "Schema", "load_dataset", "read_table", "write_table"]

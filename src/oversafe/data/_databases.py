@@ -48,6 +48,17 @@ def read_database(url: str) -> tuple[pa.Table, str]:
         return expression.to_pyarrow(), place.shown
 
 
+def open_database(url: str) -> Any:
+    """Return the Ibis table behind an address; its connection stays open as long as the table is used."""
+    place = _place(url)
+    with _connection(place, read_only=True, keep=True) as connection:
+        try:
+            return connection.table(place.table, database=place.schema)
+        except Exception:
+            _refuse_unknown_table(connection, place)
+            raise
+
+
 def write_database(table: pd.DataFrame, url: str, overwrite: bool) -> None:
     """Write a table to an address, all of it or nothing."""
     place = _place(url)
@@ -72,11 +83,12 @@ def _place(url: str) -> _Place:
 
 
 @contextmanager
-def _connection(place: _Place, *, read_only: bool) -> Iterator[Any]:
+def _connection(place: _Place, *, read_only: bool, keep: bool = False) -> Iterator[Any]:
     """Connect through Ibis, and turn whatever a driver raises into one sentence without the password."""
     if driver := _DRIVERS[place.scheme]:
         import_extra(driver, "engines", f"{'reading from' if read_only else 'writing to'} {place.scheme}://")
     new_file = connection = None
+    failed = True
     try:
         import ibis
 
@@ -92,6 +104,7 @@ def _connection(place: _Place, *, read_only: bool) -> Iterator[Any]:
             connection = ibis.connect(place.address)
         yield connection
         new_file = None
+        failed = False
     except (InputError, MissingExtraError):
         raise
     except Exception as error:
@@ -102,7 +115,7 @@ def _connection(place: _Place, *, read_only: bool) -> Iterator[Any]:
         ) from None
     finally:
         # A Spark session is shared by the whole process and may be the caller's.
-        if connection is not None and place.scheme != "pyspark":
+        if connection is not None and place.scheme != "pyspark" and (failed or not keep):
             with suppress(Exception):
                 connection.disconnect()
         if new_file is not None:

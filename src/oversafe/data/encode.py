@@ -180,10 +180,10 @@ def _offset(column: Column) -> int:
 
 
 def _ticks(column: Column, stamp: pd.Timestamp) -> int:
-    return int(_as_ticks(column, pd.Series([stamp]))[0])
+    return int(ticks_of(column, pd.Series([stamp]))[0])
 
 
-def _as_ticks(column: Column, stamps: pd.Series) -> NDArray[np.int64]:
+def ticks_of(column: Column, stamps: pd.Series) -> NDArray[np.int64]:
     """Return dates as whole units of the column's resolution since 1970, in UTC."""
     if stamps.dt.tz is not None:
         stamps = stamps.dt.tz_convert("UTC").dt.tz_localize(None)
@@ -209,7 +209,7 @@ def column_codes(column: Column, values: pd.Series, *, strict: bool = True) -> N
     if column.kind == "datetime":
         if not strict:
             values = _dates_within(column, values)
-        return _shift(column, _as_ticks(column, values), values.isna().to_numpy())
+        return whole_codes(column, ticks_of(column, values), values.isna().to_numpy())
     if not strict:
         numbers = _numbers(values)
         return numbers if column.bounds is None else np.clip(numbers, *column.bounds)
@@ -218,7 +218,7 @@ def column_codes(column: Column, values: pd.Series, *, strict: bool = True) -> N
             raise InputError(
                 f"column {column.name!r} has whole numbers beyond 64 bits; declare it identifier"
             )
-        return _shift(column, values.to_numpy(dtype=np.int64, na_value=0), values.isna().to_numpy())
+        return whole_codes(column, values.to_numpy(dtype=np.int64, na_value=0), values.isna().to_numpy())
     return values.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
@@ -270,7 +270,8 @@ def _plain_date(stamp: pd.Timestamp) -> pd.Timestamp:
     return stamp if stamp is pd.NaT or stamp.tz is None else stamp.tz_convert("UTC").tz_localize(None)
 
 
-def _shift(column: Column, whole: NDArray[np.int64], gaps: NDArray[np.bool_]) -> NDArray[np.float64]:
+def whole_codes(column: Column, whole: NDArray[np.int64], gaps: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return whole numbers as codes, NaN where there is a gap."""
     codes = (whole - _offset(column)).astype(np.float64)
     codes[gaps] = np.nan
     return codes

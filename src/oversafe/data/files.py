@@ -248,7 +248,8 @@ def _read_parquet(path: Path, shown: str) -> pa.Table:
         ) from None
 
 
-def _read_folder(folder: Path, shown: str) -> pa.Table:
+def parquet_files(folder: Path, shown: str) -> list[Path]:
+    """Return the Parquet files in a folder and its folders, without what Spark and others keep beside them."""
     files = sorted(
         file
         for file in folder.rglob("*.parquet")
@@ -256,6 +257,11 @@ def _read_folder(folder: Path, shown: str) -> pa.Table:
     )
     if not files:
         raise InputError(f"the folder {shown} has no .parquet files; give a folder of them or a single file")
+    return files
+
+
+def _read_folder(folder: Path, shown: str) -> pa.Table:
+    files = parquet_files(folder, shown)
     schemas = []
     for file in files:
         name = f"{str(file.relative_to(folder))!r} in {shown}"

@@ -5,7 +5,9 @@ from oversafe.protect.base import Protector, Sampler, Synthesizer
 from oversafe.protect.bayesian_network import BayesianNetwork
 from oversafe.protect.copula import GaussianCopula
 from oversafe.protect.generators import CTGAN, TVAE, CopulaGAN
+from oversafe.protect.graphical import AIM, MST
 from oversafe.protect.histograms import HistogramSynthesizer
+from oversafe.protect.mixture import PrivateMixture
 from oversafe.protect.oversamplers import (
     ADASYN,
     SMOTE,
@@ -17,13 +19,16 @@ from oversafe.protect.oversamplers import (
     RandomUnderSampler,
 )
 from oversafe.protect.private_smote import PrivateSMOTE
+from oversafe.protect.privbayes import PrivBayes
 from oversafe.protect.quasi_identifiers import suggest_quasi_identifiers
 from oversafe.protect.sanitizer import NHSSanitizer
 from oversafe.protect.umap_smotenc import UMAPSMOTENC
 
 __all__ = [
     "ADASYN",
+    "AIM",
     "CTGAN",
+    "MST",
     "SMOTE",
     "SMOTENC",
     "SVMSMOTE",
@@ -37,6 +42,8 @@ __all__ = [
     "KAnonymizer",
     "KMeansSMOTE",
     "NHSSanitizer",
+    "PrivBayes",
+    "PrivateMixture",
     "PrivateSMOTE",
     "Protector",
     "RandomOverSampler",

@@ -22,6 +22,8 @@ from oversafe.privacy.domains import Estimate, unpaid_domains
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.privacy.ledger import pay
 
+Material = tuple[pd.DataFrame, pd.Series]
+
 
 class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
     """What samplers and synthesizers share: tables in and out, a schema and a guarantee.
@@ -164,13 +166,16 @@ class Synthesizer(Protector):
         self._check_strategy()
         table, labels = self._limit_persons(table, labels)
         self._fit(table, labels)
+        self._finish_fit()
+        return self
+
+    def _finish_fit(self) -> None:
         if self.guarantee_.status == "proven":
             # One odd value changes the dtype that X or y came in, so the result's comes from the schema.
             self._shape.forget_dtypes()
         self.guarantee_ = self._weakened(self.guarantee_)
         counts = self._counts(None, None, np.random.default_rng(self.random_state))
         self.sampling_strategy_ = dict(zip(self.classes_.tolist(), counts.tolist(), strict=True))
-        return self
 
     def _pay(self, guarantee: Guarantee, data: Any = None) -> None:
         """Set ``guarantee_`` and charge it to the ledger, if there is one; call it before any noise is drawn."""
@@ -255,11 +260,12 @@ class Synthesizer(Protector):
             random_state=self.random_state,
         )
 
-    def _pay_whole(self, accountant: Accountant, basis: str, data: tuple[pd.DataFrame, pd.Series]) -> None:
+    def _pay_whole(self, accountant: Accountant, basis: str, data: Material | None) -> None:
         """Charge the ledger with the whole budget, before anything is counted; the fit spends no more than that."""
         domains: Estimate = getattr(self, "domains", "data")
+        labels = pd.Series(dtype=object) if data is None else data[1]
         caveats = unpaid_domains(
-            data[1], getattr(self, "schema", None), getattr(self, "classes", None), domains
+            labels, getattr(self, "schema", None), getattr(self, "classes", None), domains
         )
         self._pay(accountant.promise(basis, caveats, counts_only=domains == "data"), data)
         # Nothing is learned yet; the fit states its own guarantee in the end.

@@ -41,11 +41,27 @@ _NETWORK = Explanation(
     "It can repeat what it has seen, above all rare records.",
 )
 EXPLANATIONS: Mapping[str, Explanation] = {
+    "mixture": Explanation(
+        "A fully synthetic table from a mixture model that is fitted to noisy counts of columns, of columns within "
+        "the classes and, where the rows suffice, of all pairs of columns.",
+        "Differential privacy with the given epsilon for every record, if the schema declares public ranges and "
+        "categories or domains='private' pays for them; otherwise the figure is nominal.",
+        "It keeps no relation that only three columns together show, and a class of a few dozen rows is drawn mostly "
+        "from what the other classes look like.",
+    ),
     "histograms": Explanation(
         "A fully synthetic table; each column is drawn by itself from a noisy histogram within the class.",
         "Differential privacy with the given epsilon for every record, if the schema declares public ranges "
         "and categories; otherwise the figure is nominal.",
         "It keeps no relation among the columns of one class.",
+    ),
+    "privbayes": Explanation(
+        "A fully synthetic table; each column is drawn given the class and up to degree other columns, from noisy "
+        "counts; which columns is chosen with noise too.",
+        "Differential privacy with the given epsilon (and delta) for every record, if the schema declares public "
+        "ranges and categories; otherwise the figure is nominal.",
+        "It keeps no relation that the network leaves out, and of a class with few rows little more than each "
+        "column by itself.",
     ),
     "private-smote": Explanation(
         "Rows whose quasi-identifiers fewer than k_anonymity rows share are replaced by noisy mixtures of their "

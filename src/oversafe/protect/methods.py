@@ -12,7 +12,9 @@ from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.base import Protector
 
 METHODS: Mapping[str, type[Protector]] = {
+    "mixture": protect.PrivateMixture,
     "histograms": protect.HistogramSynthesizer,
+    "privbayes": protect.PrivBayes,
     "private-smote": protect.PrivateSMOTE,
     "gaussian-copula": protect.GaussianCopula,
     "bayesian-network": protect.BayesianNetwork,

@@ -13,6 +13,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from oversafe.data.counts import Counts
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -72,6 +74,57 @@ def excess_information(joint: NDArray[np.int64]) -> float:
     return mutual_information(joint) - (rows - 1) * (columns - 1) / (2.0 * max(int(joint.sum()), 1))
 
 
+def grow_network(
+    n_columns: int,
+    scores_of: Callable[[Sequence[Node]], Sequence[float | None]],
+    *,
+    root: int,
+    degree: int,
+    choose: Choose = best_candidate,
+    progress: Callable[[float], None] = lambda share: None,
+) -> list[Node]:
+    """Return a network that starts at a root and adds, one by one, the column that the chosen ones tell most of.
+
+    Parameters
+    ----------
+    n_columns : int
+        How many columns there are.
+    scores_of : callable
+        Given new candidates, returns how much the parents tell of the column, or None for one that is ruled out.
+    root : int
+        The first column, which has no parents.
+    degree : int
+        How many parents a column has at most.
+    choose : callable
+        Picks one of the candidates by their scores.
+    progress : callable
+        Told the share of the columns that are placed.
+    """
+    placed = [root]
+    nodes = [Node(root, ())]
+    left = [column for column in range(n_columns) if column != root]
+    known: dict[Node, float] = {}
+    while left:
+        # Every earlier set was scored when its last member was placed; only sets with the newest are new.
+        new = [
+            Node(column, (*others, placed[-1]))
+            for count in range(1, degree + 1)
+            for others in combinations(placed[:-1], count - 1)
+            for column in left
+        ]
+        if len(placed) == 1:
+            new = [*(Node(column, ()) for column in left), *new]
+        known |= {node: s for node, s in zip(new, scores_of(new), strict=True) if s is not None}
+        candidates = list(known)
+        chosen = candidates[choose(candidates, np.array([known[node] for node in candidates]))]
+        nodes.append(chosen)
+        placed.append(chosen.column)
+        left.remove(chosen.column)
+        known = {node: value for node, value in known.items() if node.column != chosen.column}
+        progress(len(placed) / n_columns)
+    return nodes
+
+
 def greedy_network(
     cells: Sequence[IntArray],
     sizes: Sequence[int],
@@ -83,7 +136,7 @@ def greedy_network(
     choose: Choose = best_candidate,
     progress: Callable[[float], None] = lambda share: None,
 ) -> list[Node]:
-    """Return a network that starts at a root and adds, one by one, the column that the chosen ones tell most of.
+    """Return the network that is grown on exact counts.
 
     Parameters
     ----------
@@ -91,46 +144,30 @@ def greedy_network(
         The cell of each row, column by column.
     sizes : sequence of int
         How many cells each column has.
-    root : int
-        The first column, which has no parents.
-    degree : int
-        How many parents a column has at most.
+    root, degree, choose, progress
+        As in :func:`grow_network`.
     max_cells : float
         How many cells a column and its parents may have together; a column without room has one parent.
     score : callable
         Of a table of counts, parents' combinations by cells.
-    choose : callable
-        Picks one of the candidates by their scores.
-    progress : callable
-        Told the share of the columns that are placed.
     """
-    placed = [root]
-    nodes = [Node(root, ())]
-    known: dict[Node, float] = {}
-    while len(placed) < len(cells):
-        left = [column for column in range(len(cells)) if column not in placed]
-        # Every earlier set was scored when its last member was placed; only sets with the newest are new.
-        newest = placed[-1]
-        for count in range(1, degree + 1):
-            for others in combinations(placed[:-1], count - 1):
-                parents = (*others, newest)
-                size = table_size(sizes, parents)
-                roomy = [c for c in left if count == 1 or size * sizes[c] <= max_cells]
-                if not roomy:
-                    continue
-                codes = joint_codes(cells, sizes, parents)
-                for column in roomy:
-                    counts = np.bincount(
-                        codes * sizes[column] + cells[column], minlength=size * sizes[column]
-                    )
-                    known[Node(column, parents)] = score(counts.reshape(size, sizes[column]))
-        candidates = [node for node in known if node.column in left]
-        chosen = candidates[choose(candidates, np.array([known[node] for node in candidates]))]
-        nodes.append(chosen)
-        placed.append(chosen.column)
-        known = {node: value for node, value in known.items() if node.column != chosen.column}
-        progress(len(placed) / len(cells))
-    return nodes
+    names = [str(column) for column in range(len(cells))]
+    counts = Counts.of_cells(dict(zip(names, cells, strict=True)), dict(zip(names, sizes, strict=True)))
+
+    def scores_of(candidates: Sequence[Node]) -> list[float | None]:
+        roomy = [
+            bool(node.parents)
+            and (len(node.parents) == 1 or table_size(sizes, (*node.parents, node.column)) <= max_cells)
+            for node in candidates
+        ]
+        asked = [node for node, fits in zip(candidates, roomy, strict=True) if fits]
+        tables = iter(counts.of([[*(names[p] for p in node.parents), names[node.column]] for node in asked]))
+        return [
+            score(next(tables).reshape(-1, sizes[node.column])) if fits else None
+            for node, fits in zip(candidates, roomy, strict=True)
+        ]
+
+    return grow_network(len(cells), scores_of, root=root, degree=degree, choose=choose, progress=progress)
 
 
 def conditional_tables(
@@ -157,28 +194,45 @@ def draw_cells(
 
     A combination of parents that was never counted draws from the column's own counts.
     """
-    n = len(given)
-    cells: list[IntArray] = [np.zeros(n, dtype=np.int64) for _ in sizes]
+    cells: list[IntArray] = [np.zeros(len(given), dtype=np.int64) for _ in sizes]
     cells[nodes[0].column] = given
     for node, counts in zip(nodes[1:], tables[1:], strict=True):
-        weights = np.asarray(counts, dtype=np.float64)
-        totals = weights.sum(axis=1)
-        weights = np.where(totals[:, None] > 0, weights, weights.sum(axis=0))
-        if not weights.any():
-            weights = np.ones_like(weights)
-        ends = np.cumsum(weights, axis=1)
-        parents = joint_codes(cells, sizes, node.parents)
-        # Rows of one combination together: one search in the combination's own ends.
-        level = ends[parents, -1] * rng.random(n)
-        cells[node.column] = _first_above(ends, parents, level)
+        cells[node.column] = draw_column(counts, joint_codes(cells, sizes, node.parents), rng)
+    return cells
+
+
+def draw_column(
+    counts: NDArray[np.int64] | FloatArray, parents: IntArray, rng: np.random.Generator
+) -> IntArray:
+    """Return a cell for each row, drawn from the row of ``counts`` that its parents' combination names.
+
+    The rows of one combination share out its cells evenly, in random order (systematic sampling): each row by
+    itself is drawn from the counts, and the rows together come as close to them as whole numbers can.
+    """
+    weights = np.asarray(counts, dtype=np.float64)
+    totals = weights.sum(axis=1)
+    weights = np.where(totals[:, None] > 0, weights, weights.sum(axis=0))
+    if not weights.any():
+        weights = np.ones_like(weights)
+    ends = np.cumsum(weights, axis=1)
+    n = len(parents)
+    shuffled = rng.permutation(n)
+    # numpy sorts 16 bits by counting, which is many times faster.
+    keys = parents[shuffled].astype(np.uint16 if len(ends) <= 2**16 else np.int64)
+    order = shuffled[np.argsort(keys, kind="stable")]
+    members = np.bincount(parents, minlength=len(ends))
+    first = np.cumsum(members) - members
+    of = parents[order]
+    level = (np.arange(n) - first[of] + rng.random(len(ends))[of]) / members[of]
+    cells = np.empty(n, dtype=np.int64)
+    cells[order] = _first_above(ends, of, level)
     return cells
 
 
 def _first_above(ends: FloatArray, rows: IntArray, level: FloatArray) -> IntArray:
-    """Return for each level the first cell of its row whose end lies above it."""
+    """Return for each level, a share of its row's last end, the first cell of the row whose end lies above it."""
     width = ends.shape[1]
-    tops = ends[:, -1]
     # The rows one after the other make one rising sequence, in which all levels are found at once.
-    flat = (np.arange(len(ends))[:, None] + ends / tops[:, None]).ravel()
-    found = np.searchsorted(flat, rows + level / tops[rows], side="right") - rows * width
+    flat = (np.arange(len(ends))[:, None] + ends / ends[:, -1:]).ravel()
+    found = np.searchsorted(flat, rows + level, side="right") - rows * width
     return np.clip(found, 0, width - 1)

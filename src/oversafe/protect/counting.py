@@ -1,0 +1,172 @@
+"""What synthesizers share that see the data only through counts: in memory, or where the table lies."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from oversafe.data._sources import open_table
+from oversafe.data.bins import Bins
+from oversafe.data.column import Column
+from oversafe.data.counts import Counts
+from oversafe.data.schema import Schema
+from oversafe.errors import InputError
+from oversafe.privacy.accountant import Accountant
+from oversafe.privacy.domains import Binning, Domains, Estimate, resolve_domains
+from oversafe.privacy.guarantee import Relation
+from oversafe.privacy.ledger import DatasetLedger
+from oversafe.protect.base import Material, Shape, Synthesizer
+from oversafe.text import listed
+
+# Far below one over the number of rows of any table that a person can be in.
+DEFAULT_DELTA = 1e-9
+_UNPAID_LABELS = "the set of labels was read from the data; declare it with classes= or in the schema"
+
+
+class CountingSynthesizer(Synthesizer):
+    """A synthesizer that asks for counts of column combinations and pays for each of them.
+
+    A subclass writes ``_learn``, which sets ``class_counts_`` (``schema_``, ``classes_`` and ``_bins`` are set
+    before), and ``_basis``. Its constructor has the parameters below.
+    """
+
+    epsilon: float
+    delta: float | None
+    schema: Schema | None
+    domains: Estimate
+    classes: Sequence[Any] | None
+    n_bins: int
+    binning: Binning
+    relation: Relation
+    rows_per_person: int | None
+    n_jobs: int
+    ledger: DatasetLedger | None
+
+    def _fit(self, table: pd.DataFrame, labels: pd.Series) -> None:
+        accountant, n_bins = self._budget(len(table), table.shape[1], (table, labels))
+        domains = resolve_domains(
+            table,
+            labels,
+            self.schema,
+            accountant,
+            classes=self.classes,
+            estimate=self.domains,
+            n_bins=n_bins,
+            binning=self.binning,
+        )
+        label = _unused_name(domains.schema.names)
+        cells = {label: domains.label_codes(labels)}
+        cells |= {name: bins.assign(table[name]) for name, bins in domains.bins.items()}
+        sizes = {label: len(domains.classes)} | {name: b.n_cells for name, b in domains.bins.items()}
+        self._learn_counts(Counts.of_cells(cells, sizes, n_jobs=self.n_jobs), label, domains, accountant)
+
+    def fit_source(self, source: Any, label: str | None = None) -> Self:
+        """Learn a table where it lies, without ever holding it as a whole.
+
+        Parameters
+        ----------
+        source : str, path or Ibis table
+            A Parquet file, a folder of them, or a database address with its table, as in
+            :func:`oversafe.data.read_table`; or a table of Ibis. It has the columns of the schema and the label.
+        label : str, optional
+            The column that holds the class; the schema's when not given.
+
+        Notes
+        -----
+        The kinds, bounds and categories come from the schema, which must be given: the data are not read to find
+        them.
+        """
+        if self.schema is None or (label is None and self.schema.label is None):
+            raise InputError(
+                "a table is learned where it lies by its schema, with a label; make one: oversafe schema init"
+            )
+        if self.domains != "data" or self.binning != "uniform":
+            raise InputError(
+                "domains and bins are estimated from tables in memory only; declare them in the schema"
+            )
+        self._check_strategy()
+        schema = replace(self.schema, label=label or self.schema.label)
+        table = source if hasattr(source, "get_backend") else open_table(source)
+        assert schema.label is not None
+        if schema.label not in table.columns:
+            raise InputError(
+                f"the table has no column {schema.label!r} to be its label; see {listed(table.columns)}"
+            )
+        if not (entry := schema[schema.label]).categories and self.classes is None:
+            raise InputError(f"the label {schema.label!r} has no categories in the schema; declare them")
+        features = [name for name in table.columns if name != schema.label]
+        self.n_features_in_ = len(features)
+        self.feature_names_in_ = np.asarray(features, dtype=object)
+        self._shape = Shape("frame", pd.Index(features), {}, "series", schema.label, None)
+        accountant, n_bins = self._budget(int(table.count().execute()), len(features), None)
+        domains = resolve_domains(
+            pd.DataFrame(columns=features),
+            pd.Series(dtype=object),
+            schema,
+            accountant,
+            classes=self.classes if self.classes is not None else entry.categories,
+            n_bins=n_bins,
+        )
+        if self.classes is None and entry.domain != "public":
+            domains = replace(domains, caveats=(*domains.caveats, _UNPAID_LABELS))
+        # What is none of the classes counts as the first.
+        named = Column(schema.label, "categorical", "object", categories=tuple(domains.classes.tolist()))
+        counts = Counts(table, {schema.label: Bins(named), **domains.bins}, n_jobs=self.n_jobs)
+        self._learn_counts(counts, schema.label, domains, accountant)
+        self._finish_fit()
+        return self
+
+    def _learn_counts(self, counts: Counts, label: str, domains: Domains, accountant: Accountant) -> None:
+        if not domains.bins:
+            raise InputError("the table has no column besides the label; give at least one")
+        self.schema_, self.classes_, self._bins = domains.schema, domains.classes, dict(domains.bins)
+        counts.on_progress = lambda share: self._report("Counting", share)
+        self._learn(counts, label, accountant)
+        self.guarantee_ = accountant.guarantee(self._basis(accountant), domains.caveats)
+
+    def _budget(self, n_rows: int, n_columns: int, data: Material | None) -> tuple[Accountant, int]:
+        """Return who pays, with the ledger charged, and how many intervals a number is cut into."""
+        check_whole(self, "n_bins")
+        accountant = self._accountant()
+        self._pay_whole(accountant, self._basis(accountant), data)
+        return accountant, self.n_bins
+
+    def _accountant(self, delta: float | None = None) -> Accountant:
+        delta = self.delta if delta is None else delta
+        rows = self.rows_per_person
+        return Accountant(
+            self.epsilon,
+            DEFAULT_DELTA if delta is None else delta,
+            relation=self.relation,
+            unit="record" if rows is None else "person",
+            rows_per_unit=1 if rows is None else rows,
+            random_state=self.random_state,
+        )
+
+    @abstractmethod
+    def _basis(self, accountant: Accountant) -> str:
+        """Return what the guarantee rests on."""
+
+    @abstractmethod
+    def _learn(self, counts: Counts, label: str, accountant: Accountant) -> None:
+        """Learn from counts; sets ``class_counts_``."""
+
+
+def check_whole(synthesizer: Any, *names: str) -> None:
+    """Refuse parameters that are not whole numbers of at least 1."""
+    for name in names:
+        value = getattr(synthesizer, name)
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise InputError(f"{name} = {value!r} was given; it is a whole number of at least 1")
+
+
+def _unused_name(names: Sequence[str]) -> str:
+    name = "label"
+    while name in names:
+        name += "_"
+    return name
