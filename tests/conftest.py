@@ -22,9 +22,9 @@ from typing import Any
 
 import pytest
 
-TIERS = ("data", "engines", "browser", "slow")
+TIERS = ("data", "engines", "browser", "extras", "slow")
 # A skip in these tiers means that something is not installed or not running.
-_SERVICE_TIERS = {"data", "engines", "browser"}
+_SERVICE_TIERS = {"data", "engines", "browser", "extras"}
 _DEFAULT = "default"
 
 # Besides being headless and without a sandbox (for containers, where it cannot start), the browser must ask

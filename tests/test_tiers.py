@@ -36,7 +36,9 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
     for name in ("CI", "OVERSAFE_DATA", "OVERSAFE_POSTGRES_URL", "PYTEST_ADDOPTS"):
         monkeypatch.delenv(name, raising=False)
     pytester.makeconftest(Path(__file__).with_name("conftest.py").read_text(encoding="utf-8"))
-    markers = "\n".join(f"        {tier}: a tier" for tier in ("data", "engines", "browser", "slow"))
+    markers = "\n".join(
+        f"        {tier}: a tier" for tier in ("data", "engines", "browser", "extras", "slow")
+    )
     # Hypothesis, which plays no part here, would take a second of every inner run to load.
     options = "--strict-markers -p no:cacheprovider -p no:hypothesispytest"
     pytester.makeini(f"[pytest]\naddopts = {options}\nmarkers =\n{markers}\n")

@@ -34,6 +34,10 @@ _SMOTE = Explanation(
     "It hides nobody: the real rows are in the release, and the added rows alone can be followed back to "
     "real records (oversafe audit shows it).",
 )
+_COUNTED = (
+    "Differential privacy with the given epsilon for every record, if the schema declares public ranges and "
+    "categories or domains='private' pays for them; otherwise the figure is nominal."
+)
 _NETWORK = Explanation(
     "A fully synthetic table from a neural network of another project, whose licence (BUSL-1.1) restricts some "
     "commercial use; for comparisons.",
@@ -44,10 +48,21 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     "mixture": Explanation(
         "A fully synthetic table from a mixture model that is fitted to noisy counts of columns, of columns within "
         "the classes and, where the rows suffice, of all pairs of columns.",
-        "Differential privacy with the given epsilon for every record, if the schema declares public ranges and "
-        "categories or domains='private' pays for them; otherwise the figure is nominal.",
+        _COUNTED,
         "It keeps no relation that only three columns together show, and a class of a few dozen rows is drawn mostly "
         "from what the other classes look like.",
+    ),
+    "aim": Explanation(
+        "A fully synthetic table from a graphical model fitted to noisy tables: every column with the label, and "
+        "those pairs of columns that the model did not know before.",
+        _COUNTED,
+        "It keeps no relation that it did not choose to measure, and no pair of columns with very many values.",
+    ),
+    "mst": Explanation(
+        "A fully synthetic table from a graphical model fitted to noisy tables: every column with the label, and "
+        "a tree of pairs of columns.",
+        _COUNTED,
+        "It keeps no relation beyond those of the tree.",
     ),
     "histograms": Explanation(
         "A fully synthetic table; each column is drawn by itself from a noisy histogram within the class.",

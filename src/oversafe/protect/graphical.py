@@ -84,7 +84,9 @@ class _Graphical(CountingSynthesizer):
     def _learn(self, counts: Counts, label: str, accountant: Accountant) -> None:
         import_extra("mbi", "marginals", type(self).__name__)
         names = list(self._bins)
-        learner = _Learner(counts, label, names, accountant, self.max_cells)
+        # Another stream than the noise's.
+        rng = np.random.default_rng(None if self.random_state is None else [self.random_state, 2])
+        learner = _Learner(counts, label, names, accountant, self.max_cells, rng)
         shares = accountant.split(self._shares)
         per_round = math.ceil(len(names) / 2) if self._rounds else 0
         n_tables = len(names) - 1 + self._rounds * per_round
@@ -342,13 +344,21 @@ class GraphicalModel:
 class _Learner:
     """One fit: what is measured, in order, and the model of it."""
 
-    def __init__(self, counts: Counts, label: str, names: list[str], accountant: Accountant, max_cells: int):
+    def __init__(
+        self,
+        counts: Counts,
+        label: str,
+        names: list[str],
+        accountant: Accountant,
+        max_cells: int,
+        rng: np.random.Generator,
+    ):
         self.counts, self.label, self.names = counts, label, names
         self.accountant = accountant
         self.max_cells = max_cells
         self.sizes = tuple(counts.sizes[name] for name in names)
         self.n_classes = counts.sizes[label]
-        self.rng = np.random.default_rng(accountant.random_state)
+        self.rng = rng
         # Of each pair its noisy counts, their deviation, and whether the label is in the table.
         self.measured: dict[Pair, tuple[FloatArray, float, bool]] = {}
         self.one_choice = self.one_table = 0.0

@@ -13,6 +13,8 @@ from oversafe.protect.base import Protector
 
 METHODS: Mapping[str, type[Protector]] = {
     "mixture": protect.PrivateMixture,
+    "aim": protect.AIM,
+    "mst": protect.MST,
     "histograms": protect.HistogramSynthesizer,
     "privbayes": protect.PrivBayes,
     "private-smote": protect.PrivateSMOTE,
