@@ -238,6 +238,8 @@ class PrivBayes(Synthesizer):
     def _accountant(self) -> Accountant:
         check_count("degree", self.degree, 0)
         check_count("n_bins", self.n_bins, 1)
+        if not 0 < self.usefulness < math.inf:
+            raise InputError(f"usefulness = {self.usefulness!r} was given; it is a finite number above 0")
         return Accountant(self.epsilon, self.delta, relation=self.relation, random_state=self.random_state)
 
     def _learn(self, counts: Counts, label: str, domains: Domains, accountant: Accountant) -> None:
