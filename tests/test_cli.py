@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oversafe.data import Schema, load_dataset, read_table
+from oversafe.data import Schema, load_dataset, read_table, write_table
 
 
 def oversafe(*arguments, cwd, **environment):
@@ -162,6 +162,80 @@ def test_every_method_writes_a_release_and_its_guarantee(tables, tmp_path, metho
     if method == "gaussian-copula":
         counts = released["diagnosis"].value_counts()
         assert counts.min() == counts.max()
+
+
+# Reading the whole table would be noticed: only the declared columns are asked for, batch by batch.
+WITHOUT_READING = """
+import oversafe.data.files
+from oversafe.cli import main
+
+def refuse(*_, **__):
+    raise AssertionError("the table was loaded")
+
+oversafe.data.files.to_frame = refuse
+main()
+"""
+
+
+@pytest.mark.parametrize("kind", ["folder", "database"])
+def test_a_folder_or_database_is_learned_in_place(tables, tmp_path, kind):
+    real = read_table(tables / "real.csv")
+    source = tmp_path / "parts"
+    source.mkdir()
+    if kind == "folder":
+        write_table(real[:300], source / "a.parquet")
+        write_table(real[300:], source / "b.parquet")
+    else:
+        source = f"duckdb://{source}/t.ddb#patients"
+        write_table(real, source)
+    arguments = ["--method", "privbayes", "--schema", tables / "schema.toml", "--label", "diagnosis"]
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            WITHOUT_READING,
+            "protect",
+            source,
+            *arguments,
+            "--out",
+            "r.parquet",
+            "--rows",
+            "250",
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Proven: epsilon = 1" in done.stdout and "250 rows" in done.stdout
+    release = read_table(tmp_path / "r.parquet")
+    assert list(release.columns) == list(real.columns) and len(release) == 250
+    manifest = json.loads((tmp_path / "r.parquet.manifest.json").read_text())
+    assert manifest["guarantee"]["status"] == "proven" and manifest["settings"]["method"] == "privbayes"
+    refused = oversafe("protect", source, *arguments, "--out", "r.csv", "--drop", "nothing", cwd=tmp_path)
+    assert refused.returncode == 2 and "no column 'nothing' to leave out" in refused.stderr
+
+
+def test_rows_are_for_synthetic_releases(tables, tmp_path):
+    done = oversafe(
+        "protect", tables / "real.csv", "-l", "diagnosis", "--rows", 30, "--out", "r.csv", cwd=tmp_path
+    )
+    assert done.returncode == 0 and len(read_table(tmp_path / "r.csv")) == 30
+    done = oversafe(
+        "protect",
+        tables / "real.csv",
+        "-l",
+        "diagnosis",
+        "--method",
+        "smote",
+        "--rows",
+        30,
+        "--out",
+        "s.csv",
+        cwd=tmp_path,
+    )
+    assert done.returncode == 2 and "--rows 30" in done.stderr
 
 
 def test_explain_says_what_a_method_promises_without_a_table(tmp_path):

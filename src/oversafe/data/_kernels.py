@@ -72,7 +72,7 @@ def bin_numbers(numbers, edges, missing, cells):
         if guess >= count:
             place = count - 1
         elif guess > 0.0:
-            place = np.int64(guess)
+            place = int(guess)
         while place < count - 1 and number >= edges[place + 1]:
             place += 1
         while place > 0 and number < edges[place]:

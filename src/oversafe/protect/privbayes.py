@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -21,29 +19,19 @@ from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.privacy.accountant import Accountant
 from oversafe.privacy.domains import Binning, Domains, Estimate, resolve_domains
-from oversafe.privacy.estimates import whole_shares
 from oversafe.privacy.guarantee import Relation
 from oversafe.protect.base import Shape, Synthesizer
-from oversafe.protect.network import Node, draw_column, grow_network
-from oversafe.protect.noisy_tables import joined_cells, nearest, rake, shrink, sum_groups
+from oversafe.protect.network import draw_column
+from oversafe.protect.private_network import PrivateNetwork
 from oversafe.protect.quasi_identifiers import check_count
 from oversafe.text import listed
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 _BASIS = (
     "the exponential mechanism for the network and {noise} noise on all counts "
     "(the docs page 'Guarantees, proofs and errata', section 'PrivBayes')"
 )
-# Of the budget: the columns within the classes, the network, and its tables.
-_SHARES = {"columns": 0.6, "network": 0.1, "tables": 0.3}
-# Of larger tables the network is chosen on a random sample of about so many rows.
-_SAMPLE = 4_000_000
-# So many groups of cells are tried for a column in a larger table.
-_LADDER = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
-# All candidates are counted in one pass over the table if they have no more cells than this.
-_CELLS_AT_ONCE = 20_000_000
 
 
 class PrivBayes(Synthesizer):
@@ -238,11 +226,13 @@ class PrivBayes(Synthesizer):
     def _accountant(self) -> Accountant:
         check_count("degree", self.degree, 0)
         check_count("n_bins", self.n_bins, 1)
+        if not 0 < self.usefulness < math.inf:
+            raise InputError(f"usefulness = {self.usefulness!r} was given; it is a finite number above 0")
         return Accountant(self.epsilon, self.delta, relation=self.relation, random_state=self.random_state)
 
     def _learn(self, counts: Counts, label: str, domains: Domains, accountant: Accountant) -> None:
         self.schema_, self.classes_, self._bins = domains.schema, domains.classes, dict(domains.bins)
-        learner = _Learner(counts, label, self._bins, accountant, self.degree, self.usefulness)
+        learner = PrivateNetwork(counts, label, self._bins, accountant, self.degree, self.usefulness)
         learner.progress = self._report
         counts.on_progress = lambda share: self._report("Counting", share)
         learner.learn()
@@ -271,323 +261,3 @@ def _unused_name(names: Sequence[str]) -> str:
     while name in names:
         name += "_"
     return name
-
-
-class _Learner:
-    """One fit: what is measured, in order, and what is made of it."""
-
-    def __init__(
-        self,
-        counts: Counts,
-        label: str,
-        bins: Mapping[str, Bins],
-        accountant: Accountant,
-        degree: int,
-        usefulness: float,
-    ):
-        self.counts = counts
-        self.label = label
-        self.bins = bins
-        self.names = list(bins)
-        self.accountant = accountant
-        self.degree = min(degree, len(self.names) - 1)
-        self.usefulness = usefulness
-        self.n_classes = counts.sizes[label]
-        # Draws the sample; the accountant has its own for the noise.
-        self.rng = np.random.default_rng(accountant.random_state)
-        self.progress: Callable[[str, float], None] = lambda step, share: None
-
-    def learn(self) -> None:
-        """Measure, choose, measure."""
-        self.exact, self.sample = self.counts.of_with_sample(
-            [[self.label, name] for name in self.names], self.sample_rows(), self.rng
-        )
-        shares = self.accountant.split(_SHARES) if self.degree else {}
-        if not shares or (self.accountant.n_rows_public and not self.may_have_tables(shares["tables"])):
-            self.measure_columns(self.accountant.left)
-            self.nodes = [Node(column, ()) for column in range(len(self.names))]
-        else:
-            self.measure_columns(shares["columns"])
-            self.nodes = self.choose_network(shares["network"], shares["tables"])
-        self.measure_tables()
-
-    def may_have_tables(self, share: float) -> bool:
-        """Whether the rows are enough for a table of two columns with four groups each."""
-        deviation = self.accountant.deviation(share, len(self.names) - 1)
-        return self.counts.n_rows >= 16 * self.usefulness * deviation
-
-    # What every column is within the classes
-
-    def measure_columns(self, share: float) -> None:
-        """Count every column within every class, and take the class counts from there."""
-        exact = self.exact
-        noisy = self.accountant.counts(
-            np.concatenate([table.ravel() for table in exact]),
-            share,
-            what="columns by class",
-            tables=len(exact),
-        )
-        self.column_deviation = self.accountant.deviation(share, len(exact))
-        parts = np.split(noisy.astype(np.float64), np.cumsum([table.size for table in exact])[:-1])
-        by_class = [part.reshape(table.shape) for part, table in zip(parts, exact, strict=True)]
-        # The sum over a column's cells has the noise of all of them: the fewer, the more it counts.
-        weights = np.array([1.0 / part.shape[1] for part in by_class])
-        sums = np.array([part.sum(axis=1) for part in by_class])
-        estimate = (weights[:, None] * sums).sum(axis=0) / weights.sum()
-        if self.accountant.n_rows_public:
-            self.n = float(self.counts.n_rows)
-        else:
-            self.n = float(max(self.n_classes, round(estimate.sum())))
-        total = int(self.n)
-        class_counts = nearest(estimate, self.n)
-        # A class that was declared keeps a row, whatever the noise says; which one is not read from the data.
-        if total >= self.n_classes:
-            class_counts = np.maximum(class_counts, 1.0)
-            class_counts *= self.n / class_counts.sum()
-        self.class_counts = whole_shares(class_counts, total)
-        self.class_sizes = np.maximum(class_counts, 1e-9)
-        self.overall = []
-        self.columns = []
-        for part in by_class:
-            # Class by class, because the noise in a class of few rows cannot outweigh them.
-            pairs = zip(part, self.class_sizes, strict=True)
-            overall = np.sum([nearest(own, size) for own, size in pairs], axis=0)
-            guess = self.class_sizes[:, None] * overall / max(self.n, 1e-9)
-            slices = [
-                nearest(shrink(noisy, own, self.column_deviation), size)
-                for noisy, own, size in zip(part, guess, self.class_sizes, strict=True)
-            ]
-            self.overall.append(overall)
-            self.columns.append(np.array(slices))
-
-    def sample_rows(self) -> int:
-        # The size of a sample must not depend on a number of rows that is private.
-        return _SAMPLE if self.accountant.n_rows_public else sys.maxsize
-
-    # Which columns go together
-
-    def choose_network(self, share: float, for_tables: float) -> list[Node]:
-        n_columns = len(self.names)
-        self.deviation = self.accountant.deviation(for_tables, n_columns - 1)
-        self.most_cells = self.n / (self.usefulness * self.deviation)
-        self.levels: dict[tuple[int, int], IntArray] = {}
-        # Under replace-one the score moves by at most 3, under add-remove by at most 2: see the docs page.
-        sensitivity = 3.0 if self.accountant.relation == "replace-one" else 2.0
-        self.known: dict[tuple[int, ...], dict[int, float]] = {}
-        self.prepare()
-        # Which column is first says nothing; the one with the most cells is cheapest without parents.
-        root = int(np.argmax([self.counts.sizes[name] for name in self.names]))
-
-        def choose(candidates: Sequence[Node], scores: FloatArray) -> int:
-            return self.accountant.choose(
-                scores, share / (n_columns - 1), what="a column and its parents", sensitivity=sensitivity
-            )
-
-        return grow_network(
-            n_columns,
-            self.scores_of,
-            root=root,
-            degree=self.degree,
-            choose=choose,
-            progress=lambda done: self.progress("Choosing the network", done),
-        )
-
-    def level_of(self, columns: tuple[int, ...]) -> int | None:
-        """Return how many groups each of some columns may have so that their table is useful, None if none."""
-        sizes = [self.counts.sizes[self.names[column]] for column in columns]
-        best = None
-        for level in (*_LADDER, max(sizes)):
-            if math.prod(min(size, level) for size in sizes) <= self.most_cells:
-                best = level if best is None else max(best, level)
-        return best
-
-    def groups_of(self, column: int, level: int) -> IntArray:
-        if (column, level) not in self.levels:
-            own = self.bins[self.names[column]].column
-            self.levels[column, level] = joined_cells(
-                self.overall[column],
-                level,
-                ordered=own.is_number or own.kind == "ordinal",
-                missing=own.missing,
-            )
-        return self.levels[column, level]
-
-    def prepare(self) -> None:
-        """Join cells where tables would be too large, and count all candidates in one pass if there is room."""
-        self.set_levels = {}
-        cells = 0
-        for count in range(2, self.degree + 2):
-            for columns in combinations(range(len(self.names)), count):
-                if (level := self.level_of(columns)) is not None:
-                    self.set_levels[columns] = level
-        used = {(c, level) for columns, level in self.set_levels.items() for c in columns}
-        made = {}
-        self.coarse: dict[tuple[int, int], str] = {}
-        for column, level in sorted(used):
-            name = self.names[column]
-            groups = self.groups_of(column, level)
-            self.coarse[column, level] = name
-            if len(np.unique(groups)) < self.counts.sizes[name]:
-                self.coarse[column, level] = f"{name}\0{level}"
-                made[self.coarse[column, level]] = (name, groups)
-        self.wide = self.counts.coarsened(made) if made else self.counts
-        self.scored = self.wide
-        if self.sample is not self.counts:
-            self.scored = self.sample.coarsened(made) if made else self.sample
-        cells = sum(self.table_cells(columns) for columns in self.set_levels)
-        if cells <= _CELLS_AT_ONCE:
-            self.score_sets(list(self.set_levels))
-
-    def table_names(self, columns: tuple[int, ...]) -> list[str]:
-        return [self.coarse[c, self.set_levels[columns]] for c in columns]
-
-    def table_cells(self, columns: tuple[int, ...]) -> int:
-        return math.prod(self.wide.sizes[name] for name in self.table_names(columns))
-
-    def score_sets(self, sets: Sequence[tuple[int, ...]]) -> None:
-        # In a sample both the dependence and the price of a table shrink.
-        rate = min(1.0, self.sample_rows() / max(self.n, 1.0)) if self.scored is not self.wide else 1.0
-        for columns, table in zip(sets, self.scored.of([self.table_names(s) for s in sets]), strict=True):
-            # What a table would cost in noise, in rows; it is no matter of the data.
-            price = 0.4 * table.size * self.deviation * rate
-            self.known[columns] = {
-                column: dependence(np.moveaxis(table, i, -1)) - price for i, column in enumerate(columns)
-            }
-
-    def scores_of(self, candidates: Sequence[Node]) -> list[float | None]:
-        sets = [tuple(sorted((node.column, *node.parents))) for node in candidates]
-        if missing := {s for s in sets if s in self.set_levels and s not in self.known}:
-            self.score_sets(sorted(missing))
-        return [
-            0.0 if not node.parents else self.known[s][node.column] if s in self.set_levels else None
-            for node, s in zip(candidates, sets, strict=True)
-        ]
-
-    # The tables of the network
-
-    def measure_tables(self) -> None:
-        large = [node for node in self.nodes if node.parents]
-        self.groups = []
-        self.tables = []
-        measured: dict[Node, tuple[FloatArray, bool]] = {}
-        if large:
-            share = self.accountant.left
-            deviation = self.accountant.deviation(share, len(large))
-            asked, labelled = [], []
-            for node in large:
-                columns = tuple(sorted((node.column, *node.parents)))
-                level = self.set_levels[columns]
-                names = [self.coarse[c, level] for c in (*node.parents, node.column)]
-                cells = math.prod(self.wide.sizes[name] for name in names)
-                # With the label if the rows of the smallest class are enough for it.
-                with_label = bool(self.class_sizes.min() >= self.usefulness * deviation * cells)
-                asked.append([self.label, *names] if with_label else names)
-                labelled.append(with_label)
-            exact = self.wide.of(asked)
-            noisy = self.accountant.counts(
-                np.concatenate([t.ravel() for t in exact]),
-                share,
-                what="tables of the network",
-                tables=len(exact),
-            )
-            parts = np.split(noisy.astype(np.float64), np.cumsum([t.size for t in exact])[:-1])
-            for node, part, table, with_label in zip(large, parts, exact, labelled, strict=True):
-                measured[node] = part.reshape(table.shape), with_label
-            self.table_deviation = deviation
-        for node in self.nodes:
-            if node in measured:
-                table, groups = self.table_of(node, *measured[node])
-            else:
-                table, groups = self.columns[node.column], ()
-            self.groups.append(groups)
-            self.tables.append(table)
-
-    def table_of(
-        self, node: Node, noisy: FloatArray, with_label: bool
-    ) -> tuple[FloatArray, tuple[IntArray, ...]]:
-        """Return the counts (class, groups of each parent, cells of the column) that the noisy tables speak of.
-
-        It is the table nearest to "no more relations than were measured": the class's own column counts, the
-        parents' within the class, and the measured table, which may be coarser than the column.
-        """
-        columns = tuple(sorted((node.column, *node.parents)))
-        level = self.set_levels[columns]
-        groups = tuple(self.groups_of(parent, level) for parent in node.parents)
-        own_groups = self.groups_of(node.column, level)
-        n_parents = len(node.parents)
-        by_class = self.columns[node.column]
-        parents_by_class = [
-            sum_groups(self.columns[p], 1, g) for p, g in zip(node.parents, groups, strict=True)
-        ]
-        pooled = noisy.sum(axis=0) if with_label else noisy
-        deviation = self.table_deviation * (math.sqrt(self.n_classes) if with_label else 1.0)
-        n = max(self.n, 1e-9)
-        # The parents among themselves, first in all rows, then within the classes.
-        own = sum_groups(by_class.sum(axis=0), 0, own_groups)
-        joint = parents_by_class[0].sum(axis=0)
-        if n_parents > 1:
-            guess = joint
-            for margin in parents_by_class[1:]:
-                guess = guess[..., None] * margin.sum(axis=0) / n
-            joint = nearest(
-                shrink(pooled.sum(axis=-1), guess, deviation * math.sqrt(pooled.shape[-1])), self.n
-            )
-        guess = joint[..., None] * own / n
-        pooled = nearest(shrink(pooled, guess, deviation), self.n)
-        pooled = rake(pooled, [(tuple(range(n_parents)), joint), ((n_parents,), own)])
-        shape = (self.n_classes, *joint.shape)
-        parents = np.broadcast_to(self.class_sizes.reshape(-1, *[1] * n_parents) / n, shape) * joint
-        parents = rake(
-            parents,
-            [(tuple(range(1, n_parents + 1)), joint)]
-            + [((0, i + 1), margin) for i, margin in enumerate(parents_by_class)],
-        )
-        # Within the classes: begin without a relation, then scale to what was measured.
-        spread = parents[..., None] * by_class.reshape(self.n_classes, *[1] * n_parents, -1)
-        spread = spread / np.maximum(self.class_sizes, 1e-9).reshape(-1, *[1] * (n_parents + 1))
-        table = self._fit_coarse(spread, pooled, parents, by_class, own_groups)
-        if with_label:
-            coarse = sum_groups(table, n_parents + 1, own_groups)
-            slices = np.array(
-                [
-                    nearest(shrink(own, guess, self.table_deviation), size)
-                    for own, guess, size in zip(noisy, coarse, self.class_sizes, strict=True)
-                ]
-            )
-            factor = np.divide(slices, coarse, out=np.zeros_like(coarse), where=coarse > 0)
-            table = table * np.take(factor, own_groups, axis=n_parents + 1)
-        return table, groups
-
-    def _fit_coarse(
-        self,
-        table: FloatArray,
-        pooled: FloatArray,
-        parents: FloatArray,
-        by_class: FloatArray,
-        groups: IntArray,
-    ) -> FloatArray:
-        """Return the table scaled to a margin over joined cells, to its parents' and to its column's."""
-        last = table.ndim - 1
-        for _ in range(30):
-            now = sum_groups(table.sum(axis=0), last - 1, groups)
-            factor = np.divide(pooled, now, out=np.zeros_like(now), where=now > 0)
-            table = table * np.take(factor, groups, axis=last - 1)
-            for axes, sums in (((0, last), by_class), (tuple(range(last)), parents)):
-                others = tuple(axis for axis in range(table.ndim) if axis not in axes)
-                now = table.sum(axis=others)
-                factor = np.divide(sums, now, out=np.zeros_like(now), where=now > 0)
-                table = table * np.expand_dims(factor, others)
-        return table
-
-
-def dependence(table: IntArray) -> float:
-    """Return how many rows would have to move for the last axis to be independent of the others: n times R.
-
-    R is the score of the PrivBayes paper (Section 4.4): half the L1 distance between the joint distribution and
-    the product of the two sides'. One row moves it by far less than mutual information.
-    """
-    joint = table.reshape(-1, table.shape[-1]).astype(np.float64)
-    n = joint.sum()
-    if n <= 0:
-        return 0.0
-    return float(0.5 * np.abs(joint - joint.sum(axis=1, keepdims=True) * joint.sum(axis=0) / n).sum())
