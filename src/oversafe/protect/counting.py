@@ -21,6 +21,7 @@ from oversafe.privacy.domains import Binning, Domains, Estimate, resolve_domains
 from oversafe.privacy.guarantee import Relation
 from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.base import Material, Shape, Synthesizer
+from oversafe.protect.quasi_identifiers import check_count
 from oversafe.text import listed
 
 # Far below one over the number of rows of any table that a person can be in.
@@ -131,7 +132,7 @@ class CountingSynthesizer(Synthesizer):
 
     def _budget(self, n_rows: int, n_columns: int, data: Material | None) -> tuple[Accountant, int]:
         """Return who pays, with the ledger charged, and how many intervals a number is cut into."""
-        check_whole(self, "n_bins")
+        check_count("n_bins", self.n_bins, 1)
         accountant = self._accountant()
         self._pay_whole(accountant, self._basis(accountant), data)
         return accountant, self.n_bins
@@ -155,14 +156,6 @@ class CountingSynthesizer(Synthesizer):
     @abstractmethod
     def _learn(self, counts: Counts, label: str, accountant: Accountant) -> None:
         """Learn from counts; sets ``class_counts_``."""
-
-
-def check_whole(synthesizer: Any, *names: str) -> None:
-    """Refuse parameters that are not whole numbers of at least 1."""
-    for name in names:
-        value = getattr(synthesizer, name)
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise InputError(f"{name} = {value!r} was given; it is a whole number of at least 1")
 
 
 def _unused_name(names: Sequence[str]) -> str:

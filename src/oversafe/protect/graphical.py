@@ -15,16 +15,17 @@ from numpy.typing import NDArray
 
 from oversafe.data.counts import Counts
 from oversafe.data.schema import Schema
-from oversafe.errors import InputError, import_extra
+from oversafe.errors import import_extra
 from oversafe.privacy.accountant import Accountant
 from oversafe.privacy.domains import Binning, Estimate
 from oversafe.privacy.estimates import whole_shares
 from oversafe.privacy.guarantee import Relation
 from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.base import Material
-from oversafe.protect.counting import CountingSynthesizer, check_whole
+from oversafe.protect.counting import CountingSynthesizer
 from oversafe.protect.network import draw_column
 from oversafe.protect.noisy_tables import nearest, shrink
+from oversafe.protect.quasi_identifiers import check_count
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -277,9 +278,8 @@ class AIM(_Graphical):
         return int(self.n_rounds)
 
     def _budget(self, n_rows: int, n_columns: int, data: Material | None) -> tuple[Accountant, int]:
-        check_whole(self, "max_cells")
-        if isinstance(self.n_rounds, bool) or not isinstance(self.n_rounds, int) or self.n_rounds < 0:
-            raise InputError(f"n_rounds = {self.n_rounds!r} was given; it is a whole number of at least 0")
+        check_count("max_cells", self.max_cells, 1)
+        check_count("n_rounds", self.n_rounds, 0)
         return super()._budget(n_rows, n_columns, data)
 
 

@@ -22,8 +22,9 @@ from oversafe.privacy.estimates import project, whole_shares
 from oversafe.privacy.guarantee import Relation
 from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.base import Material
-from oversafe.protect.counting import CountingSynthesizer, check_whole
+from oversafe.protect.counting import CountingSynthesizer
 from oversafe.protect.product_mixture import Cells, Measured, ProductMixture
+from oversafe.protect.quasi_identifiers import check_count
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -162,7 +163,9 @@ class PrivateMixture(CountingSynthesizer):
 
     def _budget(self, n_rows: int, n_columns: int, data: Material | None) -> tuple[Accountant, int]:
         """Return who pays, in the kind of privacy with less noise, and the number of intervals."""
-        check_whole(self, "n_bins", "n_components", "n_steps")
+        check_count("n_bins", self.n_bins, 1)
+        check_count("n_components", self.n_components, 1)
+        check_count("n_steps", self.n_steps, 1)
         if self.pairs not in (True, False, "auto"):
             raise InputError(f"pairs = {self.pairs!r} was given; use True, False or 'auto'")
         accountant = self._accountant()

@@ -198,7 +198,9 @@ class PrivateNetwork:
         self.most_cells = self.n / (self.usefulness * self.deviation)
         self.levels: dict[tuple[int, int], IntArray] = {}
         # Under replace-one the score moves by at most 3, under add-remove by at most 2: see the docs page.
-        sensitivity = 3.0 if self.accountant.relation == "replace-one" else 2.0
+        sensitivity = self.accountant.rows_per_unit * (
+            3.0 if self.accountant.relation == "replace-one" else 2.0
+        )
         self.known: dict[tuple[int, ...], dict[int, float]] = {}
         self.prepare()
         # Which column is first says nothing; the one with the most cells is cheapest without parents.
