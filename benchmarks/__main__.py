@@ -26,6 +26,7 @@ from benchmarks import (
     recon_large,
     shadow,
     singling_out,
+    synthesizers,
     umap_smotenc,
 )
 from benchmarks.runner import CHECKOUT, measure, show, summarize, write
@@ -51,6 +52,7 @@ BENCHMARKS: dict[str, ModuleType] = {
     "recon-large": recon_large,
     "shadow": shadow,
     "singling-out": singling_out,
+    "synthesizers": synthesizers,
     "umap-smotenc": umap_smotenc,
 }
 

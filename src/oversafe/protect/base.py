@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from oversafe.data.labels import check_labels
 from oversafe.data.schema import Schema, check_table, features_of
 from oversafe.errors import InputError
-from oversafe.privacy.accountant import Accountant, limit_rows
-from oversafe.privacy.domains import Estimate, unpaid_domains
+from oversafe.privacy.accountant import limit_rows
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.privacy.ledger import pay
 
@@ -247,29 +246,6 @@ class Synthesizer(Protector):
                 f"sampling_strategy = {strategy!r} was given; use None (keep the class shares), "
                 "'auto' (balance them) or a dict of label to count"
             )
-
-    def _accountant(self) -> Accountant:
-        """Return the budget that the constructor's parameters give, for every look at the data."""
-        rows = getattr(self, "rows_per_person", None)
-        return Accountant(
-            self.epsilon,
-            getattr(self, "delta", 0.0),
-            relation=getattr(self, "relation", "replace-one"),
-            unit="record" if rows is None else "person",
-            rows_per_unit=1 if rows is None else rows,
-            random_state=self.random_state,
-        )
-
-    def _pay_whole(self, accountant: Accountant, basis: str, data: Material | None) -> None:
-        """Charge the ledger with the whole budget, before anything is counted; the fit spends no more than that."""
-        domains: Estimate = getattr(self, "domains", "data")
-        labels = pd.Series(dtype=object) if data is None else data[1]
-        caveats = unpaid_domains(
-            labels, getattr(self, "schema", None), getattr(self, "classes", None), domains
-        )
-        self._pay(accountant.promise(basis, caveats, counts_only=domains == "data"), data)
-        # Nothing is learned yet; the fit states its own guarantee in the end.
-        del self.guarantee_
 
     def _limit_persons(self, table: pd.DataFrame, labels: pd.Series) -> tuple[pd.DataFrame, pd.Series]:
         """Return the table without the person column, with as many rows of each person as may be used."""

@@ -17,7 +17,7 @@ from oversafe.data.counts import Counts
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.privacy.accountant import Accountant
-from oversafe.privacy.domains import Binning, Domains, Estimate, resolve_domains
+from oversafe.privacy.domains import Binning, Domains, Estimate, resolve_domains, unpaid_domains
 from oversafe.privacy.guarantee import Relation
 from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.base import Material, Shape, Synthesizer
@@ -148,6 +148,14 @@ class CountingSynthesizer(Synthesizer):
             rows_per_unit=1 if rows is None else rows,
             random_state=self.random_state,
         )
+
+    def _pay_whole(self, accountant: Accountant, basis: str, data: Material | None) -> None:
+        """Charge the ledger with the whole budget, before anything is counted; the fit spends no more than that."""
+        labels = pd.Series(dtype=object) if data is None else data[1]
+        caveats = unpaid_domains(labels, self.schema, self.classes, self.domains)
+        self._pay(accountant.promise(basis, caveats, counts_only=self.domains == "data"), data)
+        # Nothing is learned yet; the fit states its own guarantee in the end.
+        del self.guarantee_
 
     @abstractmethod
     def _basis(self, accountant: Accountant) -> str:

@@ -9,12 +9,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oversafe.data.counts import Counts
 from oversafe.data.schema import Schema
-from oversafe.privacy.domains import Binning, Estimate, resolve_domains
+from oversafe.privacy.accountant import Accountant
+from oversafe.privacy.domains import Binning, Estimate
 from oversafe.privacy.estimates import project, whole_shares
 from oversafe.privacy.guarantee import Relation
 from oversafe.privacy.ledger import DatasetLedger
-from oversafe.protect.base import Synthesizer
+from oversafe.protect.counting import CountingSynthesizer
 
 _BASIS = (
     "discrete Laplace noise on the counts of every column within every class and on the class counts "
@@ -27,7 +29,7 @@ _GAUSSIAN_BASIS = _BASIS.replace("discrete Laplace", "discrete Gaussian").replac
 _ESTIMATES = "; private estimates of the domains (section 'Domains')"
 
 
-class HistogramSynthesizer(Synthesizer):
+class HistogramSynthesizer(CountingSynthesizer):
     """Draw each column by itself from its noisy histogram within the class.
 
     The relation between a column and the class is kept, the relations among the columns of one class are
@@ -59,6 +61,8 @@ class HistogramSynthesizer(Synthesizer):
     rows_per_person : int, optional
         With a person column in the schema and in X: how many rows of each person are used, drawn at random. The
         guarantee is then for a person; the result does not have the column.
+    n_jobs : int, default=1
+        How many threads count.
     random_state : int, optional
         Makes fit and sample repeatable, for experiments; the guarantee is then nominal.
     ledger : DatasetLedger, optional
@@ -104,6 +108,7 @@ class HistogramSynthesizer(Synthesizer):
         sampling_strategy: str | Mapping[Any, int] | None = None,
         relation: Relation = "replace-one",
         rows_per_person: int | None = None,
+        n_jobs: int = 1,
         random_state: int | None = None,
         ledger: DatasetLedger | None = None,
     ):
@@ -117,47 +122,34 @@ class HistogramSynthesizer(Synthesizer):
         self.sampling_strategy = sampling_strategy
         self.relation = relation
         self.rows_per_person = rows_per_person
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.ledger = ledger
 
-    def _fit(self, table: pd.DataFrame, labels: pd.Series) -> None:
-        accountant = self._accountant()
-        basis = _GAUSSIAN_BASIS if self.delta else _BASIS
-        self._pay_whole(accountant, basis, (table, labels))
-        domains = resolve_domains(
-            table,
-            labels,
-            self.schema,
-            accountant,
-            classes=self.classes,
-            estimate=self.domains,
-            n_bins=self.n_bins,
-            binning=self.binning,
-        )
-        self.schema_, self.classes_, self._bins = domains.schema, domains.classes, dict(domains.bins)
-        n_classes = len(self.classes_)
-        codes = domains.label_codes(labels)
-        counts = [np.bincount(codes, minlength=n_classes)]
-        for name, bins in self._bins.items():
-            cells = codes * bins.n_cells + bins.assign(table[name])
-            counts.append(np.bincount(cells, minlength=n_classes * bins.n_cells))
+    def _basis(self, accountant: Accountant) -> str:
+        basis = _BASIS if accountant.pure else _GAUSSIAN_BASIS
+        return basis + _ESTIMATES if self.domains == "private" else basis
+
+    def _learn(self, counts: Counts, label: str, accountant: Accountant) -> None:
+        tables = counts.of([[label], *([label, name] for name in self._bins)])
         noisy = accountant.counts(
-            np.concatenate(counts), accountant.left, what="class histograms", tables=len(counts)
+            np.concatenate([own.ravel() for own in tables]),
+            accountant.left,
+            what="class histograms",
+            tables=len(tables),
         )
-        parts = np.split(noisy, np.cumsum([len(part) for part in counts])[:-1])
+        parts = np.split(noisy.astype(np.float64), np.cumsum([own.size for own in tables])[:-1])
         # Under replace-one the number of rows is public; under add-remove it is the noisy counts' sum.
-        total = len(table) if accountant.n_rows_public else max(0, int(parts[0].sum()))
-        self.class_counts_ = whole_shares(project(parts[0].astype(float), total), total)
+        total = counts.n_rows if accountant.n_rows_public else max(0, int(parts[0].sum()))
+        self.class_counts_ = whole_shares(project(parts[0], total), total)
         self.histograms_ = {}
         for (name, bins), part in zip(self._bins.items(), parts[1:], strict=True):
-            rows = part.reshape(n_classes, bins.n_cells).astype(float)
             # Each class keeps at least one row's weight, so that no histogram is empty.
             fitted = [
-                project(row, max(count, 1)) for row, count in zip(rows, self.class_counts_, strict=True)
+                project(row, max(count, 1))
+                for row, count in zip(part.reshape(-1, bins.n_cells), self.class_counts_, strict=True)
             ]
             self.histograms_[name] = np.array([row / row.sum() for row in fitted])
-        estimated = any(column.domain == "private estimate" for column in self.schema_)
-        self.guarantee_ = accountant.guarantee(basis + _ESTIMATES if estimated else basis, domains.caveats)
 
     def _draw(self, classes: NDArray[np.int64], rng: np.random.Generator) -> pd.DataFrame:
         columns = {}
