@@ -11,6 +11,7 @@ from types import ModuleType
 from rich.console import Console
 
 from benchmarks import (
+    balanced_auc,
     counts,
     counts_large,
     distin,
@@ -39,6 +40,7 @@ from oversafe.errors import InputError
 BENCHMARKS: dict[str, ModuleType] = {
     "counts": counts,
     "counts-large": counts_large,
+    "balanced-auc": balanced_auc,
     "distin": distin,
     "groundhog": groundhog,
     "import": import_time,

@@ -5,6 +5,17 @@ from oversafe.data.column import Column
 from oversafe.data.counts import Counts
 from oversafe.data.datasets import Dataset, load_dataset
 from oversafe.data.files import read_table, write_table
+from oversafe.data.one_hot import fold_one_hot
 from oversafe.data.schema import Schema
 
-__all__ = ["Bins", "Column", "Counts", "Dataset", "Schema", "load_dataset", "read_table", "write_table"]
+__all__ = [
+    "Bins",
+    "Column",
+    "Counts",
+    "Dataset",
+    "Schema",
+    "fold_one_hot",
+    "load_dataset",
+    "read_table",
+    "write_table",
+]
