@@ -211,8 +211,8 @@ def protect(
         typer.Option(help="The release: a .csv or .parquet file; its manifest stands beside it."),
     ] = None,
     method: Annotated[
-        str, typer.Option(help="For example histograms, private-smote or k-anonymizer.")
-    ] = "histograms",
+        str, typer.Option(help="For example mixture, privbayes, private-smote or k-anonymizer.")
+    ] = "mixture",
     explain: Annotated[
         bool, typer.Option("--explain", help="Say what the method does and does not promise, and stop.")
     ] = False,

@@ -59,7 +59,7 @@ def make_protector(
     kind = METHODS[method]
     accepted = kind._get_param_names()
     if epsilon is not None and "epsilon" not in accepted:
-        raise InputError(f"the method {method!r} takes no epsilon; leave it out, or use 'histograms'")
+        raise InputError(f"the method {method!r} takes no epsilon; leave it out, or use 'mixture'")
     if quasi_identifiers and "quasi_identifiers" not in accepted:
         raise InputError(f"the method {method!r} takes no quasi-identifiers; leave them out")
     if balance and "sampling_strategy" not in accepted:
