@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oversafe.data._sources import open_table
 from oversafe.data.bins import Bins
 from oversafe.data.column import Column
 from oversafe.data.counts import Counts
@@ -189,6 +188,8 @@ class PrivBayes(Synthesizer):
             raise InputError(
                 "domains and bins are estimated from tables in memory only; declare them in the schema"
             )
+        from oversafe.data._sources import open_table
+
         self._check_strategy()
         schema = replace(self.schema, label=label or self.schema.label)
         accountant = self._accountant()
