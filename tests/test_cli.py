@@ -217,6 +217,20 @@ def test_a_folder_or_database_is_learned_in_place(tables, tmp_path, kind):
     assert refused.returncode == 2 and "no column 'nothing' to leave out" in refused.stderr
 
 
+def test_a_large_release_needs_its_number_of_rows(tables, tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from oversafe import cli
+
+    (tmp_path / "parts").mkdir()
+    write_table(read_table(tables / "real.csv"), tmp_path / "parts" / "a.parquet")
+    monkeypatch.setattr(cli, "_MOST_ROWS", 100)
+    arguments = ["protect", tmp_path / "parts", "-l", "diagnosis", "--method", "privbayes"]
+    arguments += ["--schema", tables / "schema.toml", "--out", tmp_path / "r.csv"]
+    result = CliRunner().invoke(cli.app, list(map(str, arguments)))
+    assert "with --rows" in str(result.exception) and not (tmp_path / "r.csv").exists()
+
+
 def test_rows_are_for_synthetic_releases(tables, tmp_path):
     done = oversafe(
         "protect", tables / "real.csv", "-l", "diagnosis", "--rows", 30, "--out", "r.csv", cwd=tmp_path

@@ -37,7 +37,18 @@ def tables(tmp_path):
     for column in schema:
         schema = schema.declare(column.name, domain="public", source="a test")
     schema.to_toml(tmp_path / "schema.toml")
-    return ("protect", "real.csv", "-l", "diagnosis", "--schema", "schema.toml", "--ledger", "budget.db")
+    return (
+        "protect",
+        "real.csv",
+        "-l",
+        "diagnosis",
+        "--schema",
+        "schema.toml",
+        "--ledger",
+        "budget.db",
+        "--method",
+        "histograms",
+    )
 
 
 def refused(done, *parts):

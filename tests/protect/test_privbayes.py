@@ -187,7 +187,7 @@ def test_an_audit_of_whole_fits():
         watched, learner = tiny(rows, seed=int(rng.integers(2**32)))
         # The cells that the record leaves and enters, and whether the network has an edge.
         columns, chosen = watched.answered[0], float(bool(learner.nodes[1].parents))
-        return [columns[0], columns[4], columns[9], columns[14], chosen]
+        return [columns[0], columns[4], columns[6], columns[11], chosen]
 
     audit = audit_epsilon(run, TABLE, NEIGHBOUR, trials=4000, confidence=1 - 1e-6, random_state=0)
     assert audit.lower_bound <= 1.0

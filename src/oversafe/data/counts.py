@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oversafe.data._kernels import add_counts
 from oversafe.data.bins import Bins
 from oversafe.errors import InputError
 from oversafe.text import listed
@@ -292,6 +291,9 @@ class _Job:
         self.n_cells = int(self.starts[-1])
 
     def add(self, block: NDArray[Any], sizes: IntArray, out: NDArray[np.uint32]) -> None:
+        # Loaded here: compiled code is not needed to read a table.
+        from oversafe.data._kernels import add_counts
+
         add_counts(block, self.sets, self.prefixes, sizes, self.starts, out)
 
     def split(self, total: IntArray) -> list[IntArray]:

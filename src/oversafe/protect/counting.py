@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from oversafe.data._sources import open_table
 from oversafe.data.bins import Bins
 from oversafe.data.column import Column
 from oversafe.data.counts import Counts
@@ -90,6 +89,8 @@ class CountingSynthesizer(Synthesizer):
             raise InputError(
                 "domains and bins are estimated from tables in memory only; declare them in the schema"
             )
+        from oversafe.data._sources import open_table
+
         self._check_strategy()
         schema = replace(self.schema, label=label or self.schema.label)
         table = source if hasattr(source, "get_backend") else open_table(source)

@@ -178,8 +178,8 @@ class PrivateNetwork:
             pairs = zip(part, self.class_sizes, strict=True)
             own = np.array([nearest(noisy, size) for noisy, size in pairs])
             overall = own.sum(axis=0)
-            # A class that is smaller than the noise is drawn towards all rows.
-            trust = self.class_sizes / (self.class_sizes + self.column_deviation)
+            # A class that is lost in the noise is drawn towards all rows.
+            trust = 1 / (1 + (self.column_deviation / (4 * self.class_sizes)) ** 2)
             guess = self.class_sizes[:, None] * overall / max(self.n, 1e-9)
             self.overall.append(overall)
             self.columns.append(trust[:, None] * own + (1 - trust[:, None]) * guess)
