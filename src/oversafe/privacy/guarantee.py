@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -269,24 +269,73 @@ def pure_event(epsilon: float) -> DpEvent:
     return dp_event.DiscreteLaplaceDpEvent(noise_parameter=float(epsilon), sensitivity=1)
 
 
+def failure_event(delta: float) -> DpEvent:
+    """Return the event of a mechanism that gives everything away with probability delta and else nothing.
+
+    dp-accounting has none of its own. Together with :func:`pure_event` it dominates every (epsilon, delta)-DP
+    mechanism (Kairouz, Oh and Viswanath 2015, Theorem 3.2).
+    """
+    from dp_accounting import dp_event
+
+    check_delta(delta)
+    return dp_event.PoissonSampledDpEvent(float(delta), dp_event.NonPrivateDpEvent())
+
+
+def _failure(event: DpEvent) -> float | None:
+    """Return the delta of a :func:`failure_event`, None of any other."""
+    from dp_accounting import dp_event
+
+    if isinstance(event, dp_event.PoissonSampledDpEvent) and isinstance(
+        event.event, dp_event.NonPrivateDpEvent
+    ):
+        return event.sampling_probability
+    return None
+
+
 def composed_epsilon(event: DpEvent, delta: float) -> float:
-    """Return the smallest epsilon that the accountants can show for an event at a delta."""
-    from dp_accounting import UnsupportedEventError, rdp
+    """Return the smallest epsilon that the accountants can show for an event at a delta.
+
+    Failures are taken off delta first: if all else is (epsilon, delta')-DP, the whole is
+    (epsilon, delta' + the sum of the failures)-DP.
+    """
+    from dp_accounting import rdp
     from dp_accounting.pld import PLDAccountant
 
-    best = math.inf
+    leaves = list(_leaves(event))
+    failures = math.fsum(count * (_failure(leaf) or 0.0) for leaf, count in leaves)
+    leaves = [(leaf, count) for leaf, count in leaves if _failure(leaf) is None]
+    if failures > delta * (1 + 1e-12):
+        return math.inf
+    delta = max(0.0, delta - failures)
+    if not leaves:
+        return 0.0
+    best = _simple_epsilon(leaves, delta)
     # Both accountants take a noise multiplier as relative to sensitivity 1, which is how a guarantee states its
     # event under its own relation, whichever that is.
-    for accountant, leaves in (
-        (PLDAccountant(), _leaves(event)),
-        (rdp.RdpAccountant(), (_as_zcdp(leaf, count) for leaf, count in _leaves(event))),
+    for accountant, parts in (
+        (PLDAccountant(), leaves),
+        (rdp.RdpAccountant(), [_as_zcdp(leaf, count) for leaf, count in leaves]),
     ):
-        try:
-            for leaf, count in leaves:
-                accountant.compose(leaf, count)
-        except UnsupportedEventError:
+        if not all(accountant.supports(leaf) for leaf, _ in parts):
             continue
+        for leaf, count in parts:
+            accountant.compose(leaf, count)
         best = min(best, float(accountant.get_epsilon(delta)))
+    return best
+
+
+def _simple_epsilon(leaves: Sequence[tuple[DpEvent, int]], delta: float) -> float:
+    """Return what follows from adding up epsilons, or rhos: exact where the accountants' grids are too coarse."""
+    from dp_accounting import dp_event
+
+    from oversafe.privacy.zcdp import zcdp_epsilon
+
+    best = math.inf
+    if all(isinstance(leaf, dp_event.DiscreteLaplaceDpEvent) for leaf, _ in leaves):
+        best = math.fsum(count * leaf.noise_parameter * leaf.sensitivity for leaf, count in leaves)
+    zcdp = [_as_zcdp(leaf, count) for leaf, count in leaves]
+    if delta > 0 and all(isinstance(leaf, dp_event.ZCDpEvent) and leaf.xi == 0 for leaf, _ in zcdp):
+        best = min(best, zcdp_epsilon(math.fsum(count * leaf.rho for leaf, count in zcdp), delta))
     return best
 
 

@@ -1,15 +1,27 @@
-"""Noise, from OpenDP."""
+"""Noise on whole numbers and noisy choices, from OpenDP.
+
+Each mechanism draws from OpenDP's exact samplers, which floating-point attacks do not reach. With a
+``random_state`` the same distribution is drawn by numpy, for experiments that must be repeatable.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+import sys
+from functools import lru_cache
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oversafe.errors import InputError
 from oversafe.privacy.guarantee import check_epsilon
+from oversafe.privacy.zcdp import check_rho
+
+# Scores with fractions are rounded to this many steps per unit of sensitivity.
+_STEPS = 2**20
+# A float64 holds every whole number up to here.
+_WHOLE = 2**53
 
 
 def noisy_counts(
@@ -37,13 +49,114 @@ def noisy_counts(
         raise InputError(f"a sensitivity of {sensitivity} was given; it is a whole number of at least 1")
     counts = np.asarray(counts, dtype=np.int64)
     if random_state is not None:
-        return counts + _seeded_noise(
-            counts.shape, sensitivity / epsilon, np.random.default_rng(random_state)
-        )
-    measurement = _laplace(sensitivity, epsilon)
+        rng = np.random.default_rng(random_state)
+        return counts + _seeded_laplace(counts.shape, sensitivity / epsilon, rng)
+    return _run(_laplace(int(sensitivity), float(epsilon)), counts)
+
+
+def gaussian_counts(
+    counts: NDArray[np.int64],
+    *,
+    sensitivity: float,
+    rho: float,
+    random_state: int | np.random.Generator | None = None,
+) -> NDArray[np.int64]:
+    """Return counts with discrete Gaussian noise: rho-zCDP when one unit moves them by ``sensitivity`` in L2.
+
+    Parameters
+    ----------
+    counts : array of int
+        Of any shape.
+    sensitivity : float
+        The largest L2 distance between the counts of two neighbouring tables.
+    rho : float
+        The budget of the whole array, in zero-concentrated differential privacy.
+    random_state : int or Generator, optional
+        Makes the noise repeatable, for experiments. Without it the noise comes from OpenDP's sampler.
+    """
+    check_rho(rho)
+    _check_sensitivity(sensitivity)
+    counts = np.asarray(counts, dtype=np.int64)
+    if random_state is not None:
+        rng = np.random.default_rng(random_state)
+        return counts + _seeded_gaussian(counts.shape, sensitivity / math.sqrt(2 * rho), rng)
+    return _run(_gaussian(float(sensitivity), float(rho)), counts)
+
+
+def choose(
+    scores: Any,
+    *,
+    sensitivity: float,
+    epsilon: float | None = None,
+    rho: float | None = None,
+    monotonic: bool = False,
+    random_state: int | np.random.Generator | None = None,
+) -> int:
+    """Return the position of a score that is near the largest: private selection.
+
+    With ``epsilon`` it is report-noisy-max with exponential noise (permute-and-flip), epsilon-DP and never worse
+    than the exponential mechanism; with ``rho`` it is the exponential mechanism with parameter sqrt(8 rho), which
+    is rho-zCDP.
+
+    Parameters
+    ----------
+    scores : array of shape (n_candidates,)
+        Whole numbers are used as they are. Others are rounded to a grid of a millionth of the sensitivity, and the
+        noise is raised by what that rounding and an error of half a step in the scores can add.
+    sensitivity : float
+        The most that one unit moves any score.
+    epsilon, rho : float
+        The budget; give one of them.
+    monotonic : bool, default=False
+        Whether a unit moves all scores in the same direction, which halves the noise. Under "replace-one" this is
+        hardly ever so.
+    random_state : int or Generator, optional
+        Makes the choice repeatable, for experiments.
+    """
+    if (epsilon is None) == (rho is None):
+        raise InputError("a private choice is paid either in epsilon or in rho; give one of them")
+    if epsilon is not None:
+        check_epsilon(epsilon)
+    if rho is not None:
+        check_rho(rho)
+    _check_sensitivity(sensitivity)
+    whole, moved = _whole_scores(np.asarray(scores), sensitivity, monotonic)
+    if whole.ndim != 1 or len(whole) == 0:
+        raise InputError(f"scores of shape {whole.shape} were given; a list of at least one is expected")
+    spent: Literal["epsilon", "rho"] = "epsilon" if rho is None else "rho"
+    budget = float(epsilon if rho is None else rho)  # type: ignore[arg-type]
+    if random_state is None:
+        return int(_noisy_max(moved, spent, budget, monotonic)(whole))
+    rng = np.random.default_rng(random_state)
+    scale = _choice_scale(moved, spent, budget, monotonic)
+    noise = rng.exponential(scale, len(whole)) if rho is None else rng.gumbel(scale=scale, size=len(whole))
+    # From the largest down, so that the noise keeps its digits.
+    return int(np.argmax((whole - whole.max()) + noise))
+
+
+def _check_sensitivity(sensitivity: float) -> None:
+    if isinstance(sensitivity, bool) or not 0 < sensitivity <= sys.float_info.max:
+        raise InputError(f"a sensitivity of {sensitivity!r} was given; it is a finite number above 0")
+
+
+def _whole_scores(scores: NDArray[Any], sensitivity: float, monotonic: bool) -> tuple[NDArray[np.int64], int]:
+    """Return scores as whole numbers and the most that a unit moves one of them."""
+    if np.issubdtype(scores.dtype, np.integer) and sensitivity == int(sensitivity):
+        return np.clip(scores, -(2**62), 2**62).astype(np.int64), int(sensitivity)
+    # Rounding moves two scores apart by at most one step, an error of half a step in each of them by another; if
+    # all scores move one way, both can also happen against it, and shifting all scores changes no choice.
+    steps = scores.astype(np.float64) * (_STEPS / sensitivity)
+    # No error may tell of a score, so what is no number counts as the lowest.
+    whole = np.clip(np.nan_to_num(np.rint(steps), nan=-_WHOLE), -_WHOLE, _WHOLE)
+    return whole.astype(np.int64), _STEPS + (4 if monotonic else 2)
+
+
+def _run(measurement: Any, counts: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray(measurement(counts.ravel()), dtype=np.int64).reshape(counts.shape)
 
 
+# Making a measurement costs a few crossings of the language border; loops ask for the same one again and again.
+@lru_cache(maxsize=256)
 def _laplace(sensitivity: int, epsilon: float) -> Any:
     # Not opendp.prelude, which imports scikit-learn and takes seconds.
     from opendp.domains import atom_domain, vector_domain
@@ -61,7 +174,65 @@ def _laplace(sensitivity: int, epsilon: float) -> Any:
         scale = math.nextafter(scale, math.inf)
 
 
-def _seeded_noise(shape: tuple[int, ...], scale: float, rng: np.random.Generator) -> NDArray[np.int64]:
+@lru_cache(maxsize=256)
+def _gaussian(sensitivity: float, rho: float) -> Any:
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian
+    from opendp.metrics import l2_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    scale = sensitivity / math.sqrt(2 * rho)
+    while True:
+        measurement = make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=scale)
+        if measurement.map(sensitivity) <= rho:
+            return measurement
+        scale = math.nextafter(scale, math.inf)
+
+
+@lru_cache(maxsize=256)
+def _noisy_max(moved: int, spent: str, budget: float, monotonic: bool) -> Any:
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_noisy_max
+    from opendp.measures import max_divergence, zero_concentrated_divergence
+    from opendp.metrics import linf_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    measure = max_divergence() if spent == "epsilon" else zero_concentrated_divergence()
+    scale = _choice_scale(moved, spent, budget, monotonic)
+    while True:
+        measurement = make_noisy_max(
+            vector_domain(atom_domain(T="i64")),
+            linf_distance(T="i64", monotonic=monotonic),
+            measure,
+            scale=scale,
+        )
+        if measurement.map(moved) <= budget:
+            return measurement
+        scale = math.nextafter(scale, math.inf)
+
+
+def _choice_scale(moved: int, spent: str, budget: float, monotonic: bool) -> float:
+    epsilon = budget if spent == "epsilon" else math.sqrt(8 * budget)
+    return (1 if monotonic else 2) * moved / epsilon
+
+
+def _seeded_laplace(shape: tuple[int, ...], scale: float, rng: np.random.Generator) -> NDArray[np.int64]:
     # The difference of two geometric variables is discrete Laplace: P(x) ~ exp(-|x| / scale).
     stop = -math.expm1(-1 / scale)
     return rng.geometric(stop, shape) - rng.geometric(stop, shape)
+
+
+def _seeded_gaussian(shape: tuple[int, ...], scale: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    # Canonne, Kamath and Steinke 2020, Algorithm 3: discrete Laplace noise, thinned to P(x) ~ exp(-x^2 / 2 scale^2).
+    width = math.floor(scale) + 1
+    noise = np.empty(math.prod(shape), dtype=np.int64)
+    missing = np.arange(len(noise))
+    while len(missing):
+        drawn = _seeded_laplace((len(missing),), width, rng)
+        excess = (np.abs(drawn) - scale**2 / width) / scale
+        kept = rng.random(len(missing)) < np.exp(-(excess**2) / 2)
+        noise[missing[kept]] = drawn[kept]
+        missing = missing[~kept]
+    return noise.reshape(shape)
