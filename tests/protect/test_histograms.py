@@ -9,6 +9,7 @@ import pytest
 from oversafe.data import Column, Schema, load_dataset
 from oversafe.errors import InputError
 from oversafe.measure import audit_epsilon
+from oversafe.privacy import accountant
 from oversafe.privacy.mechanisms import noisy_counts
 from oversafe.protect import HistogramSynthesizer, histograms
 
@@ -31,7 +32,7 @@ def measured(monkeypatch):
             seen.update(counts=counts.copy(), sensitivity=sensitivity, epsilon=epsilon)
             return noisy_counts(counts, sensitivity=sensitivity, epsilon=epsilon, random_state=random_state)
 
-        monkeypatch.setattr(histograms, "noisy_counts", watch)
+        monkeypatch.setattr(accountant, "noisy_counts", watch)
         HistogramSynthesizer(schema=SCHEMA, classes=["no", "yes"], n_bins=3, **parameters).fit(X, y)
         return seen
 

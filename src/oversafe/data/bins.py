@@ -27,10 +27,14 @@ class Bins:
         With bounds or categories.
     n_bins : int
         How many intervals a number is cut into at most; whole numbers are never cut apart.
+    cuts : tuple of float, optional
+        Where a number is cut, in codes, in place of intervals of one width: quantiles, for example. Those that do
+        not lie between the bounds, or come too many, are left out.
     """
 
     column: Column
     n_bins: int = 20
+    cuts: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.n_bins < 1:
@@ -63,10 +67,20 @@ class Bins:
         if self.column.bounds is None:
             return np.empty(0)
         low, high = domain_codes(self.column)
+        if self.cuts is not None:
+            return self._edges_at_cuts(low, high)
         if self.column.kind == "continuous":
             return np.linspace(low, high, self.n_bins + 1) if high > low else np.array([low, high])
         steps = int(high - low) + 1
         return low - 0.5 + np.round(np.linspace(0, steps, min(self.n_bins, steps) + 1))
+
+    def _edges_at_cuts(self, low: float, high: float) -> NDArray[np.float64]:
+        cuts = np.asarray(self.cuts, dtype=np.float64)
+        if self.column.kind != "continuous":
+            # Between two whole numbers.
+            low, high, cuts = low - 0.5, high + 0.5, np.floor(cuts) + 0.5
+        cuts = np.unique(cuts[(cuts > low) & (cuts < high)])[: self.n_bins - 1]
+        return np.concatenate([[low], cuts, [high]])
 
     def assign(self, values: pd.Series) -> NDArray[np.int64]:
         """Return each value's cell; what lies outside the domain goes to its nearest end or to missing."""

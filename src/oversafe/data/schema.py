@@ -232,6 +232,25 @@ def check_table(table: pd.DataFrame) -> None:
         raise InputError(f"two columns are called {repeated!r}; give each column a name of its own")
 
 
+def features_of(table: pd.DataFrame, schema: Schema | None) -> Schema:
+    """Return the feature columns' schema, inferred unless it is given; naming columns are refused."""
+    if schema is not None and schema.person in table.columns:
+        raise InputError(
+            f"column {schema.person!r} says whose row it is, and a release must not carry it; drop it first"
+        )
+    schema = Schema.infer(table) if schema is None else schema.features
+    if naming := schema.naming_columns:
+        raise InputError(
+            f"column {naming[0]!r} seems to hold {schema[naming[0]].naming}, which a release must not carry; "
+            "drop it, or declare another kind for it in a schema"
+        )
+    if absent := [name for name in schema.names if name not in table.columns]:
+        raise InputError(f"the table has no column {absent[0]!r}, which the schema declares")
+    if unknown := [name for name in table.columns if name not in schema]:
+        raise InputError(f"the table has a column {unknown[0]!r} that the schema does not declare; drop it")
+    return schema
+
+
 def _reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()

@@ -22,7 +22,7 @@ from oversafe.privacy.guarantee import (
     failure_event,
     pure_event,
 )
-from oversafe.privacy.mechanisms import choose, gaussian_counts, noisy_counts
+from oversafe.privacy.mechanisms import choose, frequent_counts, gaussian_counts, noisy_counts
 from oversafe.privacy.zcdp import check_rho, zcdp_epsilon, zcdp_rho
 
 if TYPE_CHECKING:
@@ -237,11 +237,61 @@ class Accountant:
             scores, sensitivity=sensitivity, monotonic=monotonic, random_state=self.random_state, **budget
         )
 
+    def frequent(self, counts: Any, share: float, *, what: str, delta: float) -> NDArray[np.int64]:
+        """Return noisy counts of values that were found in the data, 0 for all that are too rare to be named.
+
+        Parameters
+        ----------
+        counts : array of int of shape (n_values,)
+            How many rows have each of the values that occur.
+        share : float
+            Of the whole budget.
+        what : str
+            What is counted, for the record.
+        delta : float
+            The part of the budget's delta that is spent on it: the probability that a value is named which only
+            one unit has. A pure budget has none, so there a set of values must be declared.
+        """
+        if self.pure:
+            raise InputError(
+                f"{what} cannot be found in the data under pure differential privacy; declare it, or give a delta "
+                "such as 1e-9"
+            )
+        before = list(self.charges)
+        self.spend(what, delta=delta)
+        try:
+            rho = self._pay(share, what)
+        except InputError:
+            self.charges = before
+            raise
+        return frequent_counts(
+            counts,
+            changed=self.rows_changed,
+            sensitivity=self.sensitivity()[1],
+            largest=self.rows_per_unit,
+            rho=rho,
+            delta=delta,
+            random_state=self.random_state,
+        )
+
     def deviation(self, share: float, tables: int = 1) -> float:
         """Return the standard deviation of the noise that :meth:`counts` would add for a share."""
         l1, l2 = self.sensitivity(tables)
         budget = self._amount(share)
         return math.sqrt(2) * l1 / budget if self.pure else l2 / math.sqrt(2 * budget)
+
+    def doubt(self, share: float, probability: float, tables: int = 1) -> float:
+        """Return what the noise of a single count exceeds with at most some probability."""
+        if self.pure:
+            # The tail of discrete Laplace noise is below that of the continuous one, shifted by one.
+            scale = self.sensitivity(tables)[0] / self._amount(share)
+            return 1 + scale * max(0.0, -math.log(2 * probability))
+        return 1 + self.deviation(share, tables) * math.sqrt(-2 * math.log(probability))
+
+    def choice_scale(self, share: float, sensitivity: float) -> float:
+        """Return the scale of the noise with which :meth:`choose` would compare scores for a share."""
+        budget = self._amount(share)
+        return 2 * sensitivity / (budget if self.pure else math.sqrt(8 * budget))
 
     def pure_epsilon(self, share: float) -> float:
         """Return the epsilon at which a purely private mechanism costs a share; charge it with :meth:`spend`."""

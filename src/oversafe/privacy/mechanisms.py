@@ -83,6 +83,55 @@ def gaussian_counts(
     return _run(_gaussian(float(sensitivity), float(rho)), counts)
 
 
+def frequent_counts(
+    counts: NDArray[np.int64],
+    *,
+    changed: int,
+    sensitivity: float,
+    largest: int,
+    rho: float,
+    delta: float,
+    random_state: int | np.random.Generator | None = None,
+) -> NDArray[np.int64]:
+    """Return noisy counts of the values that were found, 0 for those below a threshold: a set that was not known.
+
+    Discrete Gaussian noise and a threshold so high that a value which only one of two neighbouring tables has is
+    released with probability at most delta: delta-approximate rho-zCDP.
+
+    Parameters
+    ----------
+    counts : array of int of shape (n_values,)
+        Of the values that occur; the result says nothing of those that it returns as 0.
+    changed : int
+        How many values' counts one unit changes at most.
+    sensitivity : float
+        The largest L2 distance between the counts of two neighbouring tables.
+    largest : int
+        How much one count changes at most.
+    rho, delta : float
+        The budget.
+    random_state : int or Generator, optional
+        Makes the noise repeatable, for experiments.
+    """
+    check_rho(rho)
+    _check_sensitivity(sensitivity)
+    if not 0 < delta < 1:
+        raise InputError(
+            f"delta = {delta!r} was given; finding values needs one between 0 and 1, such as 1e-9"
+        )
+    counts = np.asarray(counts, dtype=np.int64)
+    measurement, threshold = _gaussian_threshold(changed, float(sensitivity), largest, float(rho), delta)
+    if random_state is not None:
+        rng = np.random.default_rng(random_state)
+        noisy = counts + _seeded_gaussian(counts.shape, sensitivity / math.sqrt(2 * rho), rng)
+        return np.where(noisy >= threshold, noisy, 0)
+    released = np.zeros(len(counts), dtype=np.int64)
+    if len(counts):
+        found = measurement(dict(enumerate(counts.tolist())))
+        released[list(found.keys())] = list(found.values())
+    return released
+
+
 def choose(
     scores: Any,
     *,
@@ -188,6 +237,37 @@ def _gaussian(sensitivity: float, rho: float) -> Any:
         if measurement.map(sensitivity) <= rho:
             return measurement
         scale = math.nextafter(scale, math.inf)
+
+
+@lru_cache(maxsize=256)
+def _gaussian_threshold(
+    changed: int, sensitivity: float, largest: int, rho: float, delta: float
+) -> tuple[Any, int]:
+    from opendp.domains import atom_domain, map_domain
+    from opendp.measurements import make_gaussian_threshold
+    from opendp.metrics import absolute_distance, l02inf_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    space = (
+        map_domain(atom_domain(T="i64"), atom_domain(T="i64")),
+        l02inf_distance(absolute_distance(T="f64")),
+    )
+    moved = (changed, sensitivity, float(largest))
+    scale = sensitivity / math.sqrt(2 * rho)
+
+    def cost(threshold: int) -> tuple[float, float]:
+        return make_gaussian_threshold(*space, scale=scale, threshold=threshold).map(moved)
+
+    while cost(largest + 1)[0] > rho:
+        scale = math.nextafter(scale, math.inf)
+    low, high = largest, largest + max(1, math.ceil(scale))
+    while cost(high)[1] > delta:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if cost(middle)[1] <= delta else (middle, high)
+    return make_gaussian_threshold(*space, scale=scale, threshold=high), high
 
 
 @lru_cache(maxsize=256)

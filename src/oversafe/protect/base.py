@@ -14,7 +14,8 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from oversafe.data.schema import Schema, check_table
+from oversafe.data.labels import check_labels
+from oversafe.data.schema import Schema, check_table, features_of
 from oversafe.errors import InputError
 from oversafe.privacy.guarantee import Guarantee
 
@@ -54,23 +55,7 @@ class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
 
     def _check_schema(self, table: pd.DataFrame, schema: Schema | None) -> Schema:
         """Return the feature columns' schema, inferred unless it is given; naming columns are refused."""
-        if schema is not None and schema.person in table.columns:
-            raise InputError(
-                f"column {schema.person!r} says whose row it is, and a release must not carry it; drop it first"
-            )
-        schema = Schema.infer(table) if schema is None else schema.features
-        if naming := schema.naming_columns:
-            raise InputError(
-                f"column {naming[0]!r} seems to hold {schema[naming[0]].naming}, which a release must not carry; "
-                "drop it, or declare another kind for it in a schema"
-            )
-        if absent := [name for name in schema.names if name not in table.columns]:
-            raise InputError(f"the table has no column {absent[0]!r}, which the schema declares")
-        if unknown := [name for name in table.columns if name not in schema]:
-            raise InputError(
-                f"the table has a column {unknown[0]!r} that the schema does not declare; drop it"
-            )
-        return schema
+        return features_of(table, schema)
 
     def __sklearn_tags__(self) -> Any:
         from imblearn.utils._tags import InputTags, SamplerTags, Tags
@@ -343,22 +328,3 @@ def _as_array(X: Any) -> NDArray[Any]:
 def _roomy(dtype: Any) -> Any:
     """Return the dtype, with texts of any length."""
     return str if isinstance(dtype, np.dtype) and dtype.kind in "US" else dtype
-
-
-def check_labels(labels: pd.Series) -> None:
-    """Refuse labels that are missing, continuous or all alike."""
-    if labels.isna().any():
-        row = int(np.argmax(labels.isna().to_numpy()))
-        raise InputError(
-            f"{int(labels.isna().sum())} rows have no label (first: row {row + 1}); drop or label them"
-        )
-    try:
-        check_classification_targets(labels)
-    except (ValueError, TypeError) as error:
-        raise InputError(
-            f"the labels cannot be used as classes ({error}); give whole numbers, text or booleans"
-        ) from error
-    if labels.nunique() < 2:
-        raise InputError(
-            f"the labels need to have more than 1 class; got 1 class ({labels.iloc[0]!r}) instead"
-        )

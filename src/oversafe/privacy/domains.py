@@ -1,0 +1,294 @@
+"""Where each column's bounds and categories come from: public, paid for, or read from the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api import types
+
+from oversafe.data.bins import Bins
+from oversafe.data.column import Column, as_number, value_key, value_keys
+from oversafe.data.encode import column_codes, column_values, domain_codes
+from oversafe.data.labels import check_labels
+from oversafe.data.schema import Schema, features_of
+from oversafe.errors import InputError
+from oversafe.privacy.accountant import Accountant
+from oversafe.privacy.estimates import private_bounds, private_categories, private_quantiles
+from oversafe.privacy.kinds import private_kinds
+from oversafe.text import listed
+
+Estimate = Literal["private", "data"]
+Binning = Literal["uniform", "quantile"]
+
+_UNPAID = {
+    "data": "the domains of these columns were read from the data without noise",
+    "private estimate": "the private estimates of these columns' domains are not paid from this budget",
+}
+_PURE = (
+    "pure differential privacy cannot find a set of values, so it was read from the data without noise; "
+    "declare it, or give a delta: "
+)
+_LABELS = "the set of labels was read from the data; declare it with classes= or in the schema"
+# Dates are sought between these, which whoever has others must declare.
+_DATES = ("1900-01-01", "2100-01-01")
+# A column's kind is voted on with less than its bounds need.
+_KIND, _DOMAIN, _QUANTILE = 0.5, 1.0, 1.0
+
+
+@dataclass(frozen=True)
+class Domains:
+    """What a table's columns and labels can be, and how they are cut into cells.
+
+    Parameters
+    ----------
+    schema : Schema
+        The feature columns; each says whether its domain is public, a private estimate or the data's.
+    label : Column
+        The label, with its classes as categories.
+    bins : mapping of str to Bins
+        The cells of each feature column.
+    caveats : tuple of str
+        What was read from the data and not paid for; pass it to :meth:`Accountant.guarantee`.
+    """
+
+    schema: Schema
+    label: Column
+    bins: Mapping[str, Bins]
+    caveats: tuple[str, ...] = ()
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The labels, in order."""
+        categories = self.label.categories or ()
+        kinds = {type(category) for category in categories}
+        return np.array(categories, dtype=None if len(kinds) == 1 else object)
+
+    def label_codes(self, labels: pd.Series) -> NDArray[np.int64]:
+        """Return each label's position among the classes; a label that is none of them counts as the first."""
+        codes = column_codes(self.label, labels, strict=False)
+        # A fixed choice, so that no error tells of it.
+        return np.where(np.isnan(codes), 0, codes).astype(np.int64)
+
+    def cells(self, table: pd.DataFrame) -> NDArray[np.int64]:
+        """Return the cell of every value, one column per feature."""
+        return np.column_stack([bins.assign(table[name]) for name, bins in self.bins.items()])
+
+    def values(self, cells: NDArray[np.int64], rng: np.random.Generator) -> pd.DataFrame:
+        """Return a table drawn from cells, uniform within each at the column's resolution."""
+        return pd.DataFrame(
+            {name: bins.draw(cells[:, i], rng) for i, (name, bins) in enumerate(self.bins.items())}
+        )
+
+
+def resolve_domains(
+    table: pd.DataFrame,
+    labels: pd.Series,
+    schema: Schema | None,
+    accountant: Accountant,
+    *,
+    classes: Sequence[Any] | None = None,
+    estimate: Estimate = "data",
+    n_bins: int = 20,
+    binning: Binning = "uniform",
+    share: float = 0.1,
+) -> Domains:
+    """Return every column's domain and cells: what is public as it is, the rest as ``estimate`` says.
+
+    Call it before anything else is charged to the accountant, and split what is left afterwards.
+
+    Parameters
+    ----------
+    table : DataFrame
+        The feature columns.
+    labels : Series
+        The class of each row.
+    schema : Schema or None
+        What is declared. Of a column marked "private estimate" its kind, dtype, decimals and whether values may be
+        missing are taken as declared; of one marked "data", and without a schema, they are estimated too.
+    accountant : Accountant
+        Who pays.
+    classes : sequence, optional
+        The labels that exist, when they are public; also taken from the schema's label column or from
+        categorical labels.
+    estimate : {"data", "private"}, default="data"
+        Where the domains come from that are not public: read from the data, with a caveat, or estimated and paid
+        for.
+    n_bins : int, default=20
+        How many intervals a number is cut into at most.
+    binning : {"uniform", "quantile"}, default="uniform"
+        Intervals of one width, or of about as many rows each, which is paid for.
+    share : float, default=0.1
+        Of the whole budget, for all that is estimated.
+    """
+    for name, value, allowed in (("estimate", estimate, Estimate), ("binning", binning, Binning)):
+        if value not in get_args(allowed):
+            raise InputError(f"{name} = {value!r} was given; use {' or '.join(map(repr, get_args(allowed)))}")
+    if n_bins < 1:
+        raise InputError(f"n_bins = {n_bins} was given; it is a whole number of at least 1")
+    private = estimate == "private"
+    declared = {} if schema is None and private else {c.name: c for c in features_of(table, schema)}
+    names = [str(name) for name in table.columns] if not declared else list(declared)
+    label = _declared_label(labels, schema, classes)
+    unnamed = label is None and private and not accountant.pure
+    # What is to be estimated, and what each part of it may cost.
+    open_columns = (
+        [n for n in names if n not in declared or declared[n].domain != "public"] if private else []
+    )
+    unknown = [n for n in open_columns if n not in declared or declared[n].domain == "data"]
+    cut = [n for n in names if n in unknown or declared[n].is_number] if binning == "quantile" else []
+    weights = _KIND * len(unknown) + _DOMAIN * (len(open_columns) + unnamed) + _QUANTILE * len(cut)
+    part = share / weights if weights else 0.0
+    pay = _Payment(accountant, part, accountant.delta / 10 / (len(open_columns) + 1))
+
+    caveats: list[str] = []
+    if label is None:
+        if not unnamed:
+            caveats.append(_LABELS)
+        label = _found_label(labels, pay if unnamed else None)
+    columns = dict(declared)
+    if unknown:
+        columns |= private_kinds(table, unknown, accountant=accountant, share=_KIND * part * len(unknown))
+    for name in open_columns:
+        columns[name] = _estimated(columns[name], table[name], pay, declared=name not in unknown)
+    final = tuple(columns[name] for name in names)
+    for domain, caveat in _UNPAID.items():
+        unpaid = [c.name for c in final if c.domain == domain and c.name not in open_columns]
+        if unpaid:
+            caveats.append(f"{caveat}: {listed(unpaid)}")
+    if read := [name for name in open_columns if columns[name].domain == "data"]:
+        caveats.append(_PURE + listed(read))
+    bins = {
+        column.name: _quantile_bins(column, table[column.name], n_bins, pay)
+        if column.name in cut
+        else Bins(column, n_bins)
+        for column in final
+    }
+    return Domains(Schema(final), label, bins, tuple(caveats))
+
+
+@dataclass(frozen=True)
+class _Payment:
+    """Who pays for a column's estimate, with which share and, for a set of values, which delta."""
+
+    accountant: Accountant
+    share: float
+    delta: float
+
+
+def _declared_label(labels: pd.Series, schema: Schema | None, classes: Sequence[Any] | None) -> Column | None:
+    """Return the label's column if its classes are public."""
+    entry = None
+    if classes is None and schema is not None and schema.label is not None:
+        entry = schema[schema.label]
+        classes = entry.categories if entry.domain == "public" else None
+    # The schema's word counts before y's: a file may have stored the labels that it found as categories.
+    if classes is None and entry is None and isinstance(labels.dtype, pd.CategoricalDtype):
+        classes = labels.dtype.categories.tolist()
+    return None if classes is None else _label_column(classes)
+
+
+def _label_column(classes: Sequence[Any]) -> Column:
+    return Column("label", "categorical", "object", True, categories=tuple(classes))
+
+
+def _found_label(labels: pd.Series, pay: _Payment | None) -> Column:
+    """Return the label's column with the classes that the data have, found privately if somebody pays."""
+    if pay is None:
+        check_labels(labels)
+        return _label_column(pd.Series(labels.unique()).sort_values().tolist())
+    found = private_categories(
+        labels,
+        accountant=pay.accountant,
+        share=_DOMAIN * pay.share,
+        delta=pay.delta,
+        what="the set of labels",
+    )
+    if len(found) < 2:
+        raise InputError(
+            f"{len(found)} of the labels can be named with this budget, and 2 are needed; declare them with classes="
+        )
+    return _label_column(_as_numbers(found))
+
+
+def _as_numbers(keys: list[str]) -> list[Any]:
+    """Return values that were written down as text as the numbers that they are, if all are."""
+    if not all(value_key(as_number(key)) == key for key in keys):
+        return keys
+    numbers = [as_number(key) for key in keys]
+    return sorted(int(number) if number.is_integer() else number for number in numbers)
+
+
+def _estimated(column: Column, values: pd.Series, pay: _Payment, *, declared: bool) -> Column:
+    """Return a column with bounds or categories that were paid for."""
+    if column.is_category:
+        return _with_categories(column, values, pay, declared=declared)
+    if column.kind == "datetime":
+        column = replace(column, bounds=_DATES, domain="private estimate")
+        low, high = domain_codes(column)
+        within = (low, high)
+    else:
+        column, within = replace(column, bounds=None, domain="private estimate"), None
+    bounds = private_bounds(
+        column_codes(column, values, strict=False),
+        accountant=pay.accountant,
+        share=_DOMAIN * pay.share,
+        whole=column.kind != "continuous",
+        within=within,
+        what=f"bounds of {column.name!r}",
+    )
+    if column.kind == "datetime":
+        stamps = column_values(replace(column, missing=False), np.array(bounds))
+        return replace(column, bounds=(stamps.iloc[0], stamps.iloc[1]))
+    return replace(column, bounds=bounds)
+
+
+def _with_categories(column: Column, values: pd.Series, pay: _Payment, *, declared: bool) -> Column:
+    if column.kind == "boolean":
+        return replace(column, categories=column.categories or (False, True), domain="private estimate")
+    # Rows whose value is too rare to be named are missing, unless that was ruled out.
+    missing = column.missing if declared else True
+    if pay.accountant.pure:
+        keys = sorted(set(value_keys(values).dropna()))
+        return replace(column, kind="categorical", missing=missing, categories=tuple(keys), domain="data")
+    found = private_categories(
+        values,
+        accountant=pay.accountant,
+        share=_DOMAIN * pay.share,
+        delta=pay.delta,
+        what=f"categories of {column.name!r}",
+    )
+    known = {value_key(category): category for category in column.categories or ()}
+    ordered = [category for key, category in known.items() if key in found]
+    categories = tuple(ordered + _as_type(column, [key for key in found if key not in known]))
+    kind = column.kind if len(ordered) == len(categories) else "categorical"
+    return replace(column, kind=kind, missing=missing, categories=categories, domain="private estimate")
+
+
+def _as_type(column: Column, keys: list[str]) -> list[Any]:
+    """Return values that were written down as text as the column's dtype has them."""
+    return _as_numbers(keys) if types.is_numeric_dtype(types.pandas_dtype(column.dtype)) else list(keys)
+
+
+def _quantile_bins(column: Column, values: pd.Series, n_bins: int, pay: _Payment) -> Bins:
+    """Return the cells of a number with about as many rows each; other columns' as they are."""
+    if not column.is_number or column.bounds is None:
+        return Bins(column, n_bins)
+    low, high = domain_codes(column)
+    if column.kind != "continuous":
+        low, high = low - 0.5, high + 0.5
+        if high - low <= n_bins:
+            return Bins(column, n_bins)
+    cuts = private_quantiles(
+        column_codes(column, values, strict=False),
+        (np.arange(1, n_bins) / n_bins).tolist(),
+        bounds=(low, high),
+        accountant=pay.accountant,
+        share=_QUANTILE * pay.share,
+        what=f"quantiles of {column.name!r}",
+    )
+    return Bins(column, n_bins, tuple(cuts.tolist()))
