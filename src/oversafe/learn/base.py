@@ -213,9 +213,9 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         kinds = {type(label) for label in declared}
         self.classes_ = np.array(declared, dtype=None if len(kinds) == 1 else object)
         column = Column("label", "categorical", "object", True, categories=tuple(declared))
-        codes = column_codes(column, pd.Series(column_or_1d(np.asarray(y))), strict=False)
+        places = column_codes(column, pd.Series(column_or_1d(np.asarray(y))), strict=False)
         # A label that was not declared counts as the first: a fixed choice, so that no error tells of it.
-        return np.where(np.isnan(codes), 0, codes).astype(np.int64), []
+        return np.where(np.isnan(places), 0, places).astype(np.int64), []
 
     # -------------------------------------------------------------------------------------- the guarantee
 

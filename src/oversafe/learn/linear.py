@@ -343,7 +343,8 @@ class PrivateLogisticRegression(_PrivateLinear):
     data_norm : float, optional
         Records, once scaled, are shortened to this norm; any number is valid, and a good one fits most of them.
     C : float, default=1.0
-        Inverse of the ridge; the ridge is never below 8 R^2 / epsilon for records of norm R.
+        Inverse of the ridge. Privacy needs a ridge too: it is never below 4 R^2 / epsilon for records of norm R, or
+        twice that with more than two classes.
     method : {"auto", "objective", "output", "gaussian"}, default="auto"
         Where the noise goes; "auto" compares them by public facts.
     calibration : {"corrected", "paper"}, default="corrected"

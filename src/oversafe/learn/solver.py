@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,7 @@ class Problem:
     offset: FloatArray | None = None
     loss: Literal["logistic", "huber"] = "logistic"
     width: float = 0.5
-    _row_weights: FloatArray | float = field(init=False, repr=False, default=1.0)
+    _row_weights: Any = field(init=False, repr=False, default=1.0)
     _signs: FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -140,7 +140,7 @@ class Problem:
         slopes = shares.copy()
         slopes[np.arange(len(slopes)), self.codes] -= 1.0
         if self.weights is not None:
-            slopes *= np.asarray(self._row_weights)[:, None]
+            slopes *= self._row_weights[:, None]
         return slopes, shares
 
     def _back(self, rows: FloatArray) -> FloatArray:
@@ -163,7 +163,7 @@ class Problem:
             else:
                 rows = bends * (along - np.sum(bends * along, axis=1, keepdims=True))
                 if self.weights is not None:
-                    rows *= np.asarray(self._row_weights)[:, None]
+                    rows *= self._row_weights[:, None]
             return (self._back(rows) + self.ridge * B).ravel()
 
         operator = LinearOperator((gradient.size, gradient.size), matvec=times, dtype=np.float64)
