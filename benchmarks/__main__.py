@@ -11,10 +11,13 @@ from types import ModuleType
 from rich.console import Console
 
 from benchmarks import (
+    diffprivlib_logistic,
     distin,
     groundhog,
     import_time,
     linkability,
+    logistic_large,
+    private_logistic,
     private_smote,
     read_csv,
     recon,
@@ -32,10 +35,13 @@ from oversafe.errors import InputError
 # many cases, does all of it in run(quick, folder, rounds). A module with PEER needs an environment of its own for it,
 # which benchmarks.peers makes. A module may also have figures(quick): rows that are stored and shown beside the times.
 BENCHMARKS: dict[str, ModuleType] = {
+    "diffprivlib": diffprivlib_logistic,
     "distin": distin,
     "groundhog": groundhog,
     "import": import_time,
     "linkability": linkability,
+    "logistic-large": logistic_large,
+    "private-logistic": private_logistic,
     "private-smote": private_smote,
     "read-csv": read_csv,
     "recon": recon,

@@ -15,7 +15,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from oversafe.data import Schema
 from oversafe.errors import InputError
-from oversafe.learn import PrivateLinearSVC, PrivateLogisticRegression, TuningWarning
+from oversafe.learn import (
+    PrivateBaggingClassifier,
+    PrivateLinearSVC,
+    PrivateLogisticRegression,
+    PrivateThresholdClassifier,
+    TuningWarning,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*are too few to find the scale:UserWarning")
 
@@ -33,6 +39,9 @@ every_learner = pytest.mark.parametrize("learner", LEARNERS)
         PrivateLinearSVC(
             data_norm=5.0, kernel="rbf", n_components=10, class_weight="threshold", random_state=0
         ),
+        PrivateThresholdClassifier(random_state=0),
+        PrivateThresholdClassifier(delta=1e-6, data_norm=5.0, random_state=0),
+        PrivateBaggingClassifier(PrivateLogisticRegression(data_norm=5.0), 2, random_state=0),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
