@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -38,9 +38,12 @@ for i in range(int(cases["count"])):
         model = LogisticRegression(
             epsilon=float(epsilon), data_norm=float(cases[f"norm{i}"]), random_state=1000 * i + 7, max_iter=1000
         )
-        begin = time.perf_counter()
-        model.fit(X, y)
-        results[f"seconds{i} {epsilon}"] = time.perf_counter() - begin
+        taken = []
+        for _ in range(3):
+            begin = time.process_time()
+            model.fit(X, y)
+            taken.append(time.process_time() - begin)
+        results[f"seconds{i} {epsilon}"] = min(taken)
         results[f"scores{i} {epsilon}"] = model.decision_function(X_test)
 np.savez(sys.argv[2], **results)
 """
@@ -77,9 +80,14 @@ def run(quick: bool, folder: Path, rounds: int | None) -> dict[str, Any]:
             model = PrivateLogisticRegression(
                 epsilon, data_norm=split.norm, classes=[0, 1], random_state=1000 * i + 7
             )
-            begin = perf_counter()
-            model.fit(split.X, split.y)
-            seconds = perf_counter() - begin
+            # Processor time, the least of three fits, on both sides: the peer has a process of its own, and the machine
+            # is not always idle.
+            taken = []
+            for _ in range(3):
+                begin = process_time()
+                model.fit(split.X, split.y)
+                taken.append(process_time() - begin)
+            seconds = min(taken)
             costs["ours"].append(Cost(seconds))
             costs["theirs"].append(Cost(float(theirs[f"seconds{i} {epsilon}"])))
             scores = np.asarray(theirs[f"scores{i} {epsilon}"])
@@ -92,10 +100,8 @@ def run(quick: bool, folder: Path, rounds: int | None) -> dict[str, Any]:
                 found = imbalance_scores(
                     split.y_test, (values > threshold).astype(int), values, labels=[0, 1], n_bootstrap=0
                 )
-                taken = seconds if side == "ours" else costs["theirs"][-1].seconds
-                rows.append(
-                    {"set": split.name, "epsilon": epsilon, "side": side, "ms": 1e3 * taken, **found["score"]}
-                )
+                ms = 1e3 * (seconds if side == "ours" else costs["theirs"][-1].seconds)
+                rows.append({"set": split.name, "epsilon": epsilon, "side": side, "ms": ms, **found["score"]})
     sides = [
         Side("PrivateLogisticRegression, one fit", lambda: Cost(0.0), ["oversafe", "numpy", "scipy"]),
         Side(

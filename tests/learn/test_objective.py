@@ -91,17 +91,26 @@ def worst_pair(angle=0.1, pull=1e9, hold=1e4):
     return (np.array([*others, x]), labels, times), (np.array([*others, x * [-1, 1]]), labels, times)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
-@pytest.mark.parametrize("loss", ["logistic", "huber"])
-@pytest.mark.parametrize("moving", [False, True])
-@pytest.mark.parametrize("factor", [1.0, 0.1, 0.02])
-def test_the_exact_loss_never_exceeds_epsilon(epsilon, loss, moving, factor):
-    # Also below the ridge that is used, where the determinant does cost.
+def planned(epsilon, loss, moving, factor):
+    """Return a risk, a ridge (also below the one that is used, where the determinant costs) and what is left."""
     risk = Risk(loss, 1.0, 2, curvature=0.25 if loss == "logistic" else 1.0, weights_move=moving)
     ridge = factor * 4 / epsilon
-    left = split(risk, epsilon, ridge)
-    if left <= 0:
-        pytest.skip("nothing is left for the noise at this ridge")
+    return risk, ridge, split(risk, epsilon, ridge)
+
+
+CASES = [
+    (epsilon, loss, moving, factor)
+    for epsilon in (0.1, 1.0, 4.0)
+    for loss in ("logistic", "huber")
+    for moving in (False, True)
+    for factor in (1.0, 0.5, 0.25, 0.1)
+    if planned(epsilon, loss, moving, factor)[2] > 0
+]
+
+
+@pytest.mark.parametrize(("epsilon", "loss", "moving", "factor"), CASES)
+def test_the_exact_loss_never_exceeds_epsilon(epsilon, loss, moving, factor):
+    risk, ridge, left = planned(epsilon, loss, moving, factor)
     rng = np.random.default_rng(1)
     found = []
     for n in (2, 5):
@@ -133,6 +142,13 @@ def test_the_determinant_is_free_where_the_ridge_is_large_enough():
             assert split(risk, epsilon, 2 * 9.0 / epsilon) == pytest.approx(epsilon)
             assert split(risk, epsilon, 1.5 * 9.0 / epsilon) < epsilon
         assert split(Risk("softmax", 3.0, 7, n_classes=4), epsilon, 8 * 9.0 / epsilon) == epsilon
+
+
+@pytest.mark.parametrize("loss", ["logistic", "softmax"])
+def test_all_but_the_tolerance_is_left_for_the_noise(loss):
+    plan = calibrate(Risk(loss, 2.0, 10, n_classes=5), 0.7, method="objective", n=100, ridge=1e-6)
+    assert plan.noise_epsilon == pytest.approx(0.999 * 0.7)
+    assert plan.tolerance_scale * plan.ridge < 1e-3 * plan.scale
 
 
 def test_the_determinant_as_the_errata_state_it():

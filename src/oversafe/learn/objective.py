@@ -123,9 +123,8 @@ def calibrate(
     ridge : float
         What the user asked for, 1 / C; more is added where privacy needs it.
     """
-    # On the scale on which the largest weight is 1.
-    ridge = max(ridge, RIDGE_FACTOR[risk.loss] * risk.weight * risk.radius**2 / epsilon)
     exact = epsilon * (1 - TOLERANCE_SHARE)
+    ridge = max(ridge, RIDGE_FACTOR[risk.loss] * risk.weight * risk.radius**2 / exact)
     tolerance = solver_tolerance(risk, n)
     if method == "output":
         # The solver's error adds to the sensitivity; no further noise is needed.
@@ -153,7 +152,7 @@ def split(risk: Risk, epsilon: float, ridge: float) -> float:
     """Return what is left for the noise vector once the determinant is paid; 0 or less if nothing is."""
     k = risk.weight * risk.radius**2 / ridge
     if risk.loss == "softmax":
-        if 8 * k <= epsilon:
+        if 8 * k <= epsilon * (1 + 1e-12):
             return epsilon
         return epsilon - (risk.n_classes - 1) * math.log1p(k / risk.n_classes)
     if risk.weights_move:

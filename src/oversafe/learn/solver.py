@@ -57,7 +57,7 @@ class Problem:
     loss: Literal["logistic", "huber"] = "logistic"
     width: float = 0.5
     _row_weights: Any = field(init=False, repr=False, default=1.0)
-    _signs: FloatArray = field(init=False, repr=False)
+    _signs: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.weights is not None:
@@ -148,9 +148,7 @@ class Problem:
 
     def _step(self, gradient: FloatArray, bends: FloatArray, accuracy: float) -> FloatArray:
         if self.n_classes == 2 and len(gradient) <= _DIRECT:
-            from scipy.linalg import cho_factor, cho_solve
-
-            return cho_solve(cho_factor(self._hessian(bends)), gradient)
+            return np.asarray(np.linalg.solve(self._hessian(bends), gradient), dtype=np.float64)
         from scipy.sparse.linalg import LinearOperator, cg
 
         shape = gradient.shape
