@@ -460,7 +460,7 @@ class PrivateLinearSVC(_PrivateLinear):
     Parameters
     ----------
     epsilon, delta, class_weight, data_norm, C, method, calibration, random_state
-        As in :class:`PrivateLogisticRegression`, except that the default of ``class_weight`` is "balanced".
+        As in :class:`PrivateLogisticRegression`.
     kernel : {"linear", "rbf"}, default="linear"
         With "rbf" the records are mapped to random Fourier features, all of norm 1.
     gamma : float, optional
@@ -506,7 +506,7 @@ class PrivateLinearSVC(_PrivateLinear):
         self,
         epsilon: float = 1.0,
         delta: float = 0.0,
-        class_weight: ClassWeight = "balanced",
+        class_weight: ClassWeight = "threshold",
         data_norm: float | None = None,
         C: float = 1.0,
         method: str = "auto",
@@ -588,9 +588,12 @@ class PrivateLinearSVC(_PrivateLinear):
         return {"loss": "huber", "width": float(self.width)}
 
     def _offset(self, counts: FloatArray | None) -> FloatArray:
-        # The mean of labels of -1 and 1, which is what the margins of a fit without columns tend to.
+        # Where a fit without columns would end: the frequent class stands so far on its side that the slopes of the
+        # two classes cancel. Less as the classes become equally frequent, where there is nothing to move.
         assert counts is not None
-        return np.array([(counts[1] - counts[0]) / counts.sum()])
+        share = float(counts.min() / counts.max())
+        margin = 1 + float(self.width) * (1 - 2 * share)
+        return np.array([(1 - share) * margin * (1.0 if counts[1] > counts[0] else -1.0)])
 
     def _width(self, table: Any, schema: Schema | None) -> int:
         return 2 * int(self.n_components) if self.kernel == "rbf" else super()._width(table, schema)
