@@ -19,7 +19,6 @@ from oversafe.learn import (
     PrivateThresholdClassifier,
     linear,
 )
-from oversafe.learn.linear import PrivateLogisticRegression as Logistic
 from oversafe.measure import audit_epsilon
 
 CONFIDENCE = 1 - 1e-6
@@ -140,17 +139,17 @@ def test_a_quarter_of_the_noise_is_caught_in_one_column():
 
 
 def test_class_counts_that_are_not_paid_for_are_caught():
-    def unpaid(self, codes, n_classes, epsilon):
+    def unpaid(codes, n_classes, epsilon, rng):
         counts = np.bincount(codes, minlength=n_classes).astype(float)
         return np.maximum(counts, 1.0)
 
     table, _ = flipped()
 
     def run(pair, rng):
-        model = Logistic(**SETTINGS, random_state=int(rng.integers(2**31))).fit(*pair)
+        model = PrivateLogisticRegression(**SETTINGS, random_state=int(rng.integers(2**31))).fit(*pair)
         return model.class_counts_
 
-    with mock.patch.object(Logistic, "_private_counts", unpaid):
+    with mock.patch.object(linear, "_private_counts", unpaid):
         audit = audit_epsilon(
             run,
             table,

@@ -82,7 +82,7 @@ class _PrivateLinear(PrivateLearner):
         self._prepare(_columns(table, schema), rng)
         counts = None
         if "the class counts" in spent:
-            counts = self._private_counts(codes, n_classes, spent["the class counts"])
+            counts = _private_counts(codes, n_classes, spent["the class counts"], rng)
         self._minimise(self._vectors(table), codes, counts, fit_epsilon, rng)
 
     # --------------------------------------------------------------------------------------- the settings
@@ -177,20 +177,6 @@ class _PrivateLinear(PrivateLearner):
 
     # ------------------------------------------------------------------------------------------- the fit
 
-    def _private_counts(self, codes: NDArray[np.int64], n_classes: int, epsilon: float) -> FloatArray:
-        """Return the class counts with noise, each at least 1; they add up to the number of rows, which is public."""
-        n = len(codes)
-        seed = None if self.random_state is None else np.random.default_rng([int(self.random_state), 1])
-        counts = np.bincount(codes, minlength=n_classes)
-        if n_classes == 2:
-            # The other count follows from this one, which a replaced record moves by one.
-            noisy = noisy_counts(counts[1:], sensitivity=1, epsilon=epsilon, random_state=seed)[0]
-            ones = float(np.clip(noisy, 1, max(n - 1, 1)))
-            return np.array([max(n - ones, 1.0), ones])
-        noisy = noisy_counts(counts, sensitivity=2, epsilon=epsilon, random_state=seed)
-        clipped = np.maximum(noisy, 1).astype(np.float64)
-        return clipped * (n / clipped.sum())
-
     def _prepare(self, columns: int, rng: np.random.Generator | None) -> None:
         """Draw what the vectors need beside the features."""
 
@@ -276,6 +262,21 @@ class _PrivateLinear(PrivateLearner):
         # With "threshold" the shares of the classes were an offset of the fit; left out here, every class counts as
         # equally frequent.
         return self._vectors(table) @ self.coef_.T + self.intercept_
+
+
+def _private_counts(
+    codes: NDArray[np.int64], n_classes: int, epsilon: float, rng: np.random.Generator | None
+) -> FloatArray:
+    """Return the class counts with noise, each at least 1; they add up to the number of rows, which is public."""
+    n, counts = len(codes), np.bincount(codes, minlength=n_classes)
+    if n_classes == 2:
+        # The other count follows from this one, which a replaced record moves by one.
+        noisy = noisy_counts(counts[1:], sensitivity=1, epsilon=epsilon, random_state=rng)[0]
+        ones = float(np.clip(noisy, 1, max(n - 1, 1)))
+        return np.array([max(n - ones, 1.0), ones])
+    noisy = noisy_counts(counts, sensitivity=2, epsilon=epsilon, random_state=rng)
+    clipped = np.maximum(noisy, 1).astype(np.float64)
+    return clipped * (n / clipped.sum())
 
 
 def _columns(table: Any, schema: Schema | None) -> int:

@@ -94,15 +94,22 @@ class Calibration:
     delta: float = 0.0
 
     def expected_error(self, risk: Risk, n: int) -> float:
-        """Return about how far the noise moves the coefficients, from public facts alone.
+        """Return about how far noise and ridge move the coefficients, from public facts alone.
 
-        The curvature of the data is taken as a quarter of what it can be, spread evenly over the dimensions.
+        The curvature of the data is taken as a quarter of what it can be, spread evenly over the dimensions, and the
+        coefficients as 2 / R long.
         """
-        data = risk.curvature * n * risk.weight * risk.radius**2 / (4 * risk.dimension)
+        bent = data_curvature(risk, n)
+        shrunk = self.ridge / (self.ridge + bent) * 2 / risk.radius
         if self.method == "output":
-            return risk.dimension * self.scale
+            return risk.dimension * self.scale + shrunk
         length = math.sqrt(risk.dimension) if self.method == "gaussian" else risk.dimension
-        return length * self.scale / (self.ridge + data)
+        return length * self.scale / (self.ridge + bent) + shrunk
+
+
+def data_curvature(risk: Risk, n: int) -> float:
+    """Return about how much the records bend the objective in each direction, from public facts alone."""
+    return risk.curvature * n * risk.weight * risk.radius**2 / (4 * risk.dimension)
 
 
 def calibrate(
@@ -127,6 +134,9 @@ def calibrate(
     ridge = max(ridge, RIDGE_FACTOR[risk.loss] * risk.weight * risk.radius**2 / exact)
     tolerance = solver_tolerance(risk, n)
     if method == "output":
+        # Its noise falls with the ridge alone: the ridge at which noise and shrinkage are about the same.
+        even = risk.dimension * risk.sensitivity * data_curvature(risk, n) * risk.radius / (2 * epsilon)
+        ridge = max(ridge, math.sqrt(even))
         # The solver's error adds to the sensitivity; no further noise is needed.
         scale = (risk.sensitivity + 2 * tolerance) / (ridge * epsilon)
         return Calibration(method, ridge, epsilon, scale, tolerance, 0.0, epsilon)
