@@ -395,6 +395,19 @@ def test_many_columns_are_solved_without_a_hessian(monkeypatch):
     np.testing.assert_allclose(Problem(X, y, 2, 1.0, noise, 0.5).solve(1e-9), direct, atol=1e-8)
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_many_rows_are_solved_from_a_part_of_them(monkeypatch, classes):
+    from oversafe.learn import solver
+
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1000, 4)), rng.integers(0, classes, 1000)
+    noise = rng.normal(size=(5, 1 if classes == 2 else classes))
+    weights = np.linspace(0.5, 1, classes)
+    whole = Problem(X, y, classes, 1.0, noise, 0.5, weights).solve(1e-9)
+    monkeypatch.setattr(solver, "_PART", 70)
+    np.testing.assert_allclose(Problem(X, y, classes, 1.0, noise, 0.5, weights).solve(1e-9), whole, atol=1e-8)
+
+
 @pytest.mark.parametrize("seeded", [True, False])
 def test_the_noise_has_its_distribution(seeded):
     from scipy.stats import gamma, kstest
