@@ -254,8 +254,8 @@ def protect(
     from dataclasses import replace
 
     from oversafe.data import Schema
-    from oversafe.data.labels import check_labels
     from oversafe.privacy import write_release
+    from oversafe.protect.base import check_labels
     from oversafe.protect.methods import make_protector
 
     _check_folder(out.parent)

@@ -63,6 +63,29 @@ def test_draws_stay_within_the_bounds_and_have_the_decimals():
     assert set(bins.draw(np.repeat(np.arange(3), 50), np.random.default_rng(0))) == {0.1}
 
 
+def test_draws_with_decimals_stay_in_their_interval():
+    bins = Bins(column("continuous", "float64", bounds=(0.0, 1.0), decimals=1), n_bins=4)
+    cells = np.repeat(np.arange(4), 300)
+    drawn = bins.draw(cells, np.random.default_rng(0))
+    assert bins.assign(drawn).tolist() == cells.tolist()
+    assert set(drawn) == {0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0}
+
+
+def test_intervals_can_be_cut_where_one_likes():
+    bins = Bins(
+        column("continuous", "float64", bounds=(0.0, 10.0)), n_bins=4, cuts=(1.0, 0.5, 20.0, 1.0, -3.0)
+    )
+    assert bins.edges.tolist() == [0.0, 0.5, 1.0, 10.0]
+    assert bins.assign(pd.Series([0.2, 0.5, 0.7, 1.0, 9.0])).tolist() == [0, 1, 1, 2, 2]
+    whole = Bins(column(bounds=(0, 9)), n_bins=4, cuts=(2.3, 2.9, 6.0))
+    assert whole.edges.tolist() == [-0.5, 2.5, 6.5, 9.5]
+    drawn = whole.draw(np.repeat(np.arange(3), 200), np.random.default_rng(0))
+    assert (
+        set(drawn) == set(range(10)) and whole.assign(drawn).tolist() == np.repeat(np.arange(3), 200).tolist()
+    )
+    assert Bins(column(bounds=(0, 9)), n_bins=2, cuts=(1.0, 4.0, 7.0)).n_cells == 2
+
+
 def test_what_lies_outside_goes_to_the_nearest_end():
     bins = Bins(column("continuous", "float64", bounds=(0.0, 1.0), missing=True), n_bins=2)
     assert bins.assign(pd.Series([-5.0, 0.2, 0.9, np.inf, -np.inf, np.nan])).tolist() == [0, 0, 1, 1, 0, 2]

@@ -33,7 +33,9 @@ def measured(monkeypatch):
             return noisy_counts(counts, sensitivity=sensitivity, epsilon=epsilon, random_state=random_state)
 
         monkeypatch.setattr(accountant, "noisy_counts", watch)
-        HistogramSynthesizer(schema=SCHEMA, classes=["no", "yes"], n_bins=3, **parameters).fit(X, y)
+        HistogramSynthesizer(**{"schema": SCHEMA, "classes": ["no", "yes"], "n_bins": 3, **parameters}).fit(
+            X, y
+        )
         return seen
 
     return measure
@@ -207,3 +209,74 @@ def test_projection_and_rounding():
     assert histograms.project(np.array([3.0, -1.0, 2.0]), 4.0).tolist() == [2.5, 0.0, 1.5]
     assert histograms.project(np.array([3.0, 1.0]), 0.0).tolist() == [0.0, 0.0]
     assert histograms.whole_shares(np.array([1.6, 2.4, 0.0]), 4).tolist() == [2, 2, 0]
+
+
+def visits(n_persons=400, seed=0):
+    """Return a table of persons with one to nine rows each, and its schema."""
+    rng = np.random.default_rng(seed)
+    person = np.repeat(np.arange(n_persons), rng.integers(1, 10, n_persons))
+    X = pd.DataFrame({"who": [f"p{i}" for i in person], "x": rng.uniform(0, 3, len(person))})
+    schema = Schema((Column("who", "identifier", "str"), SCHEMA["x"]), person="who")
+    return X, pd.Series(np.where(person % 5, "no", "yes")), schema
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_a_guarantee_for_persons(delta, relation):
+    X, y, schema = visits()
+    synthesizer = HistogramSynthesizer(
+        5.0, delta=delta, schema=schema, classes=["no", "yes"], relation=relation, rows_per_person=2
+    ).fit(X, y)
+    guarantee = synthesizer.guarantee_
+    assert guarantee.status == "proven" and guarantee.unit == "person" and guarantee.rows_per_unit == 2
+    X_new, y_new = synthesizer.sample()
+    assert list(X_new.columns) == ["x"] and len(X_new) == len(y_new)
+    kept = np.minimum(X["who"].value_counts(), 2).sum()
+    # The total is noisy too: about a hundred standard deviations of the noise fit between the two bounds.
+    assert 0.5 * kept < len(X_new) < 1.5 * kept
+    with pytest.raises(InputError, match="person column"):
+        HistogramSynthesizer(schema=SCHEMA, rows_per_person=2).fit(*table(*RECORDS))
+    with pytest.raises(InputError, match="rows_per_unit"):
+        HistogramSynthesizer(schema=schema, rows_per_person=0).fit(X, y)
+    with pytest.raises(InputError, match="drop it first"):
+        HistogramSynthesizer(schema=schema).fit(X, y)
+
+
+def test_no_person_moves_the_counts_by_more_than_the_sensitivity(measured):
+    # Whoever has rows beyond the limit: what is kept of the others is the same with the same seed if they stand first.
+    schema = Schema((*SCHEMA.columns, Column("who", "identifier", "str")), person="who")
+
+    def counts_of(rows):
+        Z, z = table(*[(0.5, "a", "no"), (1.5, "b", "yes")] * 3, *rows)
+        Z["who"] = [*"aabbcc", *"d" * len(rows)]
+        return measured(Z, z, schema=schema, rows_per_person=2, random_state=0)
+
+    for rows in ([(0.5, "a", "no")] * 5, [(2.5, "b", "yes")] * 3, [(2.5, "b", "yes")]):
+        other = counts_of([(99.0, None, "no")] * 4)
+        mine = counts_of(rows)
+        assert np.abs(mine["counts"] - other["counts"]).sum() <= mine["sensitivity"] == 12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("domains", ["private", "data"])
+def test_audit_with_domains_paid_for_and_read(domains):
+    # Paid for, it is accused with probability at most 1e-6; the unpaid bounds of an outlier were caught with this seed.
+    inside = pd.DataFrame({"x": np.linspace(1.0, 2.0, 30)})
+    outlier = inside.copy()
+    outlier.loc[29, "x"] = 1e6
+    y = pd.Series(["no", "yes"] * 15)
+    declared = Schema((Column("x", "continuous", "float64", domain="private estimate"),))
+
+    def run(X, rng):
+        synthesizer = HistogramSynthesizer(
+            1.0,
+            domains=domains,
+            schema=declared if domains == "private" else None,
+            classes=["no", "yes"],
+            n_bins=4,
+            random_state=int(rng.integers(2**31)),
+        ).fit(X, y)
+        return [*np.arcsinh(synthesizer.schema_["x"].bounds), *synthesizer.class_counts_]
+
+    audit = audit_epsilon(run, inside, outlier, trials=600, confidence=1 - 1e-6, random_state=0)
+    assert (audit.lower_bound > 1.0) == (domains == "data")

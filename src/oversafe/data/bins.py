@@ -108,15 +108,24 @@ class Bins:
             if self.column.kind != "continuous":
                 codes = np.clip(np.rint(codes), low + 0.5, high - 0.5)
             elif self.column.decimals is not None:
-                codes = self._rounded_inward(codes)
+                codes = self._rounded_inward(codes, low, high)
         codes[gaps] = np.nan
         return column_values(self.column, codes)
 
-    def _rounded_inward(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return numbers with the column's decimals that do not leave its bounds."""
-        step = 10.0 ** (self.column.decimals or 0)
-        low, high = domain_codes(self.column)
-        first, last = np.ceil(low * step) / step, np.floor(high * step) / step
-        return (
-            np.clip(np.round(numbers, self.column.decimals or 0), first, last) if first <= last else numbers
-        )
+    def _rounded_inward(
+        self, numbers: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return numbers with the column's decimals that stay in their intervals, or at least in the bounds."""
+        decimals = self.column.decimals or 0
+        step = 10.0**decimals
+        rounded = np.round(numbers, decimals)
+        bottom, top = domain_codes(self.column)
+        first, last = np.ceil(bottom * step) / step, np.floor(top * step) / step
+        if first <= last:
+            rounded = np.clip(rounded, first, last)
+        # An inner end belongs to the interval above it.
+        first_inside = np.round(np.ceil(low * step) / step, decimals)
+        ceiling = np.floor(high * step)
+        last_inside = np.round((ceiling - ((ceiling / step >= high) & (high < top))) / step, decimals)
+        inside = np.clip(rounded, first_inside, np.maximum(last_inside, first_inside))
+        return np.where((first_inside <= last_inside) & (first_inside >= low), inside, rounded)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from oversafe.errors import InputError
 _WHOLE = 2**53
 # pandas and numpy have different names for a minute.
 _NUMPY_UNITS = {"min": "m"}
+_DATE = re.compile(r"-?\d{4,6}-\d{2}")
 
 
 def conform(schema: Schema, table: pd.DataFrame) -> pd.DataFrame:
@@ -239,6 +242,11 @@ def _dates_within(column: Column, values: pd.Series) -> pd.Series:
     low, high = (_plain_date(b) for b in column.bounds) if column.bounds is not None else (None, None)
 
     def within(value: Any) -> pd.Timestamp:
+        # A number is no date: which one it would be depends on how the column is stored.
+        if not isinstance(value, date | np.datetime64) and not (
+            isinstance(value, str) and _DATE.match(value)
+        ):
+            return pd.NaT
         try:
             stamp = _plain_date(pd.Timestamp(value))
         except (TypeError, ValueError, OverflowError):

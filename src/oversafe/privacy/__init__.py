@@ -1,6 +1,6 @@
 """Guarantees, the mechanisms behind them, and the manifest that carries them."""
 
-from oversafe.privacy.accountant import Accountant, Charge, limit_rows
+from oversafe.privacy.accountant import Accountant, Charge, as_replace_one, limit_rows
 from oversafe.privacy.domains import Domains, resolve_domains
 from oversafe.privacy.estimates import (
     private_bounds,
@@ -18,6 +18,7 @@ __all__ = [
     "Domains",
     "Guarantee",
     "Manifest",
+    "as_replace_one",
     "choose",
     "frequent_counts",
     "gaussian_counts",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -16,6 +17,7 @@ from oversafe.privacy.guarantee import (
     Guarantee,
     Relation,
     Unit,
+    _leaves,
     check_delta,
     check_epsilon,
     composed_epsilon,
@@ -208,11 +210,10 @@ class Accountant:
             raise InputError("one of l1 and l2 was given; counts need both, or the number of tables")
         if l1 is None or l2 is None:
             l1, l2 = self.sensitivity(tables)
-        if self.pure:
-            epsilon = self._pay(share, what)
-            return noisy_counts(counts, sensitivity=l1, epsilon=epsilon, random_state=self.random_state)
-        rho = self._pay(share, what)
-        return gaussian_counts(counts, sensitivity=l2, rho=rho, random_state=self.random_state)
+        with self._paid(share, what) as amount:
+            if self.pure:
+                return noisy_counts(counts, sensitivity=l1, epsilon=amount, random_state=self.random_state)
+            return gaussian_counts(counts, sensitivity=l2, rho=amount, random_state=self.random_state)
 
     def choose(
         self, scores: Any, share: float, *, what: str, sensitivity: float, monotonic: bool = False
@@ -232,10 +233,14 @@ class Accountant:
         monotonic : bool, default=False
             Whether a unit moves all scores in the same direction.
         """
-        budget = {"epsilon" if self.pure else "rho": self._pay(share, what)}
-        return choose(
-            scores, sensitivity=sensitivity, monotonic=monotonic, random_state=self.random_state, **budget
-        )
+        with self._paid(share, what) as amount:
+            return choose(
+                scores,
+                sensitivity=sensitivity,
+                monotonic=monotonic,
+                random_state=self.random_state,
+                **{"epsilon" if self.pure else "rho": amount},
+            )
 
     def frequent(self, counts: Any, share: float, *, what: str, delta: float) -> NDArray[np.int64]:
         """Return noisy counts of values that were found in the data, 0 for all that are too rare to be named.
@@ -257,46 +262,53 @@ class Accountant:
                 f"{what} cannot be found in the data under pure differential privacy; declare it, or give a delta "
                 "such as 1e-9"
             )
-        before = list(self.charges)
-        self.spend(what, delta=delta)
-        try:
-            rho = self._pay(share, what)
-        except InputError:
-            self.charges = before
-            raise
-        return frequent_counts(
-            counts,
-            changed=self.rows_changed,
-            sensitivity=self.sensitivity()[1],
-            largest=self.rows_per_unit,
-            rho=rho,
-            delta=delta,
-            random_state=self.random_state,
-        )
+        with self._paid(share, what, delta) as rho:
+            return frequent_counts(
+                counts,
+                changed=self.rows_changed,
+                sensitivity=self.sensitivity()[1],
+                largest=self.rows_per_unit,
+                rho=rho,
+                delta=delta,
+                random_state=self.random_state,
+            )
+
+    def afford(self, share: float, what: str) -> None:
+        """Raise if a share is not left; for what is paid in several parts, of which none is to be paid in vain."""
+        if self.amount(share) > self._room() + _ROUNDING * self.total:
+            raise self._overdrawn(what)
+
+    def amount(self, share: float) -> float:
+        """Return what a share of the budget is, in epsilon if it is pure, else in rho."""
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1 + _ROUNDING:
+            raise InputError(
+                f"a share of {share!r} of the budget was asked for; it lies above 0 and is at most 1"
+            )
+        return self.total * min(share, 1.0)
 
     def deviation(self, share: float, tables: int = 1) -> float:
         """Return the standard deviation of the noise that :meth:`counts` would add for a share."""
         l1, l2 = self.sensitivity(tables)
-        budget = self._amount(share)
+        budget = self.amount(share)
         return math.sqrt(2) * l1 / budget if self.pure else l2 / math.sqrt(2 * budget)
 
     def doubt(self, share: float, probability: float, tables: int = 1) -> float:
         """Return what the noise of a single count exceeds with at most some probability."""
         if self.pure:
             # The tail of discrete Laplace noise is below that of the continuous one, shifted by one.
-            scale = self.sensitivity(tables)[0] / self._amount(share)
+            scale = self.sensitivity(tables)[0] / self.amount(share)
             return 1 + scale * max(0.0, -math.log(2 * probability))
         return 1 + self.deviation(share, tables) * math.sqrt(-2 * math.log(probability))
 
     def choice_scale(self, share: float, sensitivity: float) -> float:
         """Return the scale of the noise with which :meth:`choose` would compare scores for a share."""
-        budget = self._amount(share)
+        budget = self.amount(share)
         return 2 * sensitivity / (budget if self.pure else math.sqrt(8 * budget))
 
     def pure_epsilon(self, share: float) -> float:
         """Return the epsilon at which a purely private mechanism costs a share; charge it with :meth:`spend`."""
         # epsilon-DP is epsilon^2/2-zCDP (Bun and Steinke 2016, Proposition 1.4).
-        amount = self._amount(share)
+        amount = self.amount(share)
         return amount if self.pure else math.sqrt(2 * amount)
 
     def spend(
@@ -329,7 +341,7 @@ class Accountant:
             )
         check_delta(delta)
         if share is not None:
-            amount = self._amount(share)
+            amount = self.amount(share)
             epsilon, rho = (amount, None) if self.pure else (None, amount)
         if epsilon is not None:
             check_epsilon(epsilon)
@@ -360,17 +372,23 @@ class Accountant:
             The largest noise level to try.
         """
 
+        cap = self._cap(share)
+        interval = min(1e-3, max(1e-4, 1e-3 * cap))
+
         def fits(noise: float) -> bool:
             charge = self._charge_of(what, make_event(noise), 0.0)
-            return self._fits([*self.charges, charge], self._cap(share))
+            return self._fits([*self.charges, charge], cap, interval)
 
-        if not fits(most):
-            raise InputError(f"{what} does not fit into what is left of the budget, even at noise {most:g}")
-        low, high = 0.0, most
-        while high - low > 1e-4 * high:
-            middle = (low + high) / 2 if low else high / 4 if high > 1e-3 else high / 2
-            if middle < 1e-6:
-                break
+        # From moderate noise upwards: the privacy loss of hardly any noise takes long to compute.
+        low, high = 0.0, 0.5
+        while not fits(high):
+            low, high = high, 2 * high
+            if high > most:
+                raise InputError(
+                    f"{what} does not fit into what is left of the budget, even at noise {most:g}"
+                )
+        while high - low > 1e-3 * high and high > 1e-3:
+            middle = (low + high) / 2
             low, high = (low, middle) if fits(middle) else (middle, high)
         return high
 
@@ -399,26 +417,28 @@ class Accountant:
             event=event,
         ).weaken(*caveats)
 
-    def _amount(self, share: float) -> float:
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1 + _ROUNDING:
-            raise InputError(
-                f"a share of {share!r} of the budget was asked for; it lies above 0 and is at most 1"
-            )
-        return self.total * min(share, 1.0)
+    @contextmanager
+    def _paid(self, share: float, what: str, delta: float = 0.0) -> Iterator[float]:
+        """Charge a share, and give what the mechanism may spend, in epsilon or rho, before it draws any noise.
 
-    def _pay(self, share: float, what: str) -> float:
-        """Charge a share and return what the mechanism may spend, in epsilon or rho."""
-        amount = self._amount(share)
-        room = self._room()
-        if amount > room and amount <= room + _ROUNDING * self.total:
-            amount = room
-        if amount <= 0 or amount > room:
-            raise self._overdrawn(what)
-        if self.pure:
-            self._add(Charge(what, pure_event(amount), amount, amount**2 / 2))
-        else:
-            self._add(Charge(what, _zcdp_event(amount), None, amount))
-        return amount
+        What a mechanism refuses to do for its arguments is not charged.
+        """
+        before = list(self.charges)
+        try:
+            if delta:
+                self.spend(what, delta=delta)
+            amount = self.amount(share)
+            room = self._room()
+            if room < amount <= room + _ROUNDING * self.total:
+                amount = room
+            if not 0 < amount <= room:
+                raise self._overdrawn(what)
+            epsilon, rho = (amount, amount**2 / 2) if self.pure else (None, amount)
+            self._add(Charge(what, pure_event(amount) if self.pure else _zcdp_event(amount), epsilon, rho))
+            yield amount
+        except InputError:
+            self.charges = before
+            raise
 
     def _room(self) -> float:
         """Return what is left, in epsilon or rho, so that it can be spent without an overdraft."""
@@ -456,14 +476,14 @@ class Accountant:
     def _cap(self, share: float) -> float:
         if share >= 1:
             return self.epsilon
-        self._amount(share)
+        self.amount(share)
         used = self._epsilon_spent() if self.charges else 0.0
         if self.pure:
             return min(self.epsilon, used + share * self.epsilon)
         used_rho = self.total * (1 - self.left)
         return min(self.epsilon, zcdp_epsilon(used_rho + share * self.total, self.delta - self.failure))
 
-    def _fits(self, charges: Sequence[Charge], epsilon: float | None = None) -> bool:
+    def _fits(self, charges: Sequence[Charge], epsilon: float | None = None, interval: float = 1e-4) -> bool:
         epsilon = self.epsilon if epsilon is None else epsilon
         delta = self.delta - math.fsum(charge.delta for charge in charges)
         if delta < 0:
@@ -477,7 +497,7 @@ class Accountant:
         if all(rho is not None for rho in rhos):
             return math.fsum(rho or 0 for rho in rhos) <= zcdp_rho(epsilon, delta)
         event = _joined(charges, self.pure, failures=False)
-        return event is not None and composed_epsilon(event, delta) <= epsilon
+        return event is not None and composed_epsilon(event, delta, interval=interval) <= epsilon
 
     def _epsilon_spent(self) -> float:
         costs = [charge.epsilon if self.pure else charge.rho for charge in self.charges]
@@ -581,3 +601,51 @@ def limit_rows(
     ranked = codes[order]
     first = np.searchsorted(ranked, ranked, side="left")
     return np.sort(order[np.arange(len(codes)) - first < most])
+
+
+def as_replace_one(guarantee: Guarantee) -> Guarantee:
+    """Return what an add-remove guarantee means for replaced records: a removal and an addition.
+
+    Pure epsilon doubles, rho of zCDP quadruples (Bun and Steinke 2016, Proposition 1.9), Gaussian noise is relative to
+    twice the sensitivity, and (epsilon, delta) becomes (2 epsilon, (1 + e^epsilon) delta). The other direction does not
+    hold: under replace-one the number of rows is public.
+    """
+    from dp_accounting import ComposedDpEvent
+
+    if guarantee.status == "none" or guarantee.relation == "replace-one":
+        return guarantee
+    assert guarantee.epsilon is not None and guarantee.delta is not None
+    epsilon, delta = 2 * guarantee.epsilon, guarantee.delta * (1 + math.exp(min(guarantee.epsilon, 700.0)))
+    event: DpEvent | None = None
+    leaves = (
+        [] if guarantee.event is None else [leaf for leaf, n in _leaves(guarantee.event) for _ in range(n)]
+    )
+    doubled = [_doubled(leaf) for leaf in leaves]
+    if leaves and all(part is not None for part in doubled):
+        event = doubled[0] if len(doubled) == 1 else ComposedDpEvent(doubled)
+        # The mechanisms' own noise may say more at the old delta than the two figures do at a larger one.
+        at = max(guarantee.delta, 0.0)
+        if math.isfinite(found := composed_epsilon(event, at)):
+            epsilon, delta = found, at
+    else:
+        event = (
+            pure_event(epsilon) if not delta else ComposedDpEvent([pure_event(epsilon), failure_event(delta)])
+        )
+    if delta >= 1:
+        return Guarantee.none(
+            f"with {guarantee} for an added or removed record, nothing follows for a replaced one"
+        )
+    return replace(guarantee, epsilon=epsilon, delta=delta, relation="replace-one", event=event)
+
+
+def _doubled(event: DpEvent) -> DpEvent | None:
+    """Return a mechanism's event for twice the change, if it is known."""
+    from dp_accounting import dp_event
+
+    if isinstance(event, dp_event.DiscreteLaplaceDpEvent):
+        return pure_event(2 * event.noise_parameter * event.sensitivity)
+    if isinstance(event, dp_event.ZCDpEvent) and not event.xi:
+        return dp_event.ZCDpEvent(4 * event.rho)
+    if isinstance(event, dp_event.GaussianDpEvent):
+        return dp_event.GaussianDpEvent(event.noise_multiplier / 2)
+    return None

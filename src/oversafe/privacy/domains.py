@@ -143,6 +143,8 @@ def resolve_domains(
     cut = [n for n in names if n in unknown or declared[n].is_number] if binning == "quantile" else []
     weights = _KIND * len(unknown) + _DOMAIN * (len(open_columns) + unnamed) + _QUANTILE * len(cut)
     part = share / weights if weights else 0.0
+    if weights:
+        accountant.afford(share, "estimating the domains")
     pay = _Payment(accountant, part, accountant.delta / 10 / (len(open_columns) + 1))
 
     caveats: list[str] = []
@@ -228,7 +230,9 @@ def _estimated(column: Column, values: pd.Series, pay: _Payment, *, declared: bo
     if column.is_category:
         return _with_categories(column, values, pay, declared=declared)
     if column.kind == "datetime":
-        column = replace(column, bounds=_DATES, domain="private estimate")
+        # Two centuries have more nanoseconds than a float can tell apart.
+        resolution = "us" if column.resolution in (None, "ns") else column.resolution
+        column = replace(column, bounds=_DATES, resolution=resolution, domain="private estimate")
         low, high = domain_codes(column)
         within = (low, high)
     else:

@@ -21,7 +21,7 @@ from oversafe.privacy.accountant import Accountant
 # How many steps the range is cut into when its ends are sought.
 _STEPS = 1024
 # An empty cell is taken for one with rows with this probability at most, over all cells of a column.
-_FALSE_CELL = 0.01
+_FALSE_CELL = 1e-4
 # Powers of two that bounds are first sought among.
 _EXPONENTS = 64
 _BRANCHES = 16
@@ -143,6 +143,7 @@ def private_bounds(
         For the record.
     """
     what = what or "bounds"
+    accountant.afford(share, what)
     numbers = np.asarray(values, dtype=np.float64)
     numbers = numbers[~np.isnan(numbers)]
     edges = _coarse_edges(whole, within)
@@ -198,13 +199,16 @@ def _ends(
     below = np.concatenate([[0], np.cumsum(counts)])
     above = below[-1] - below
     # A choice among k candidates errs by more than scale * (log k + t) rows with probability e^-t; asked for a
-    # rank of that size it seldom returns an edge far outside the data.
-    rank = accountant.choice_scale(share, accountant.rows_per_unit) * (math.log(len(edges)) + 2)
+    # rank of that size it seldom returns a cell far outside the data.
+    rank = accountant.choice_scale(share, accountant.rows_per_unit) * (math.log(len(counts)) + 4)
     rank = round(min(rank, 0.02 * total))
     m = accountant.rows_per_unit
-    # The rank is fixed, so a unit moves each score by at most m, whichever the relation.
-    low = accountant.choose(-np.abs(below - rank), share, what=what, sensitivity=m)
-    high = accountant.choose(-np.abs(above - rank), share, what=what, sensitivity=m)
+    # How many rows would have to move for the row of this rank, from either end, to lie in the cell. The rank is fixed,
+    # so a unit moves each score by at most m, whichever the relation.
+    lower = -np.maximum(np.maximum(below[:-1] - rank, rank - below[1:]), 0)
+    upper = -np.maximum(np.maximum(above[1:] - rank, rank - above[:-1]), 0)
+    low = accountant.choose(lower, share, what=what, sensitivity=m)
+    high = accountant.choose(upper, share, what=what, sensitivity=m) + 1
     if low < high:
         return float(edges[low]), float(edges[high])
     return float(edges[0]), float(edges[-1])

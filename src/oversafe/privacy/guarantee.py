@@ -292,10 +292,11 @@ def _failure(event: DpEvent) -> float | None:
     return None
 
 
-def composed_epsilon(event: DpEvent, delta: float) -> float:
+def composed_epsilon(event: DpEvent, delta: float, *, interval: float = 1e-4) -> float:
     """Return the smallest epsilon that the accountants can show for an event at a delta.
 
-    Failures are taken off delta first: if all else is (epsilon, delta')-DP, the whole is
+    ``interval`` is the step of the privacy loss distribution, which rounds upwards: a larger one is quicker and
+    never too hopeful. Failures are taken off delta first: if all else is (epsilon, delta')-DP, the whole is
     (epsilon, delta' + the sum of the failures)-DP.
     """
     from dp_accounting import rdp
@@ -313,7 +314,7 @@ def composed_epsilon(event: DpEvent, delta: float) -> float:
     # Both accountants take a noise multiplier as relative to sensitivity 1, which is how a guarantee states its
     # event under its own relation, whichever that is.
     for accountant, parts in (
-        (PLDAccountant(), leaves),
+        (PLDAccountant(value_discretization_interval=interval), leaves),
         (rdp.RdpAccountant(), [_as_zcdp(leaf, count) for leaf, count in leaves]),
     ):
         if not all(accountant.supports(leaf) for leaf, _ in parts):
@@ -331,8 +332,9 @@ def _simple_epsilon(leaves: Sequence[tuple[DpEvent, int]], delta: float) -> floa
     from oversafe.privacy.zcdp import zcdp_epsilon
 
     best = math.inf
-    if all(isinstance(leaf, dp_event.DiscreteLaplaceDpEvent) for leaf, _ in leaves):
-        best = math.fsum(count * leaf.noise_parameter * leaf.sensitivity for leaf, count in leaves)
+    pure = [_pure_epsilon(leaf) for leaf, _ in leaves]
+    if all(epsilon is not None for epsilon in pure):
+        best = math.fsum(count * (epsilon or 0.0) for epsilon, (_, count) in zip(pure, leaves, strict=True))
     zcdp = [_as_zcdp(leaf, count) for leaf, count in leaves]
     if delta > 0 and all(isinstance(leaf, dp_event.ZCDpEvent) and leaf.xi == 0 for leaf, _ in zcdp):
         best = min(best, zcdp_epsilon(math.fsum(count * leaf.rho for leaf, count in zcdp), delta))
@@ -359,6 +361,17 @@ def _as_zcdp(event: DpEvent, count: int) -> tuple[DpEvent, int]:
     if isinstance(event, dp_event.DiscreteLaplaceDpEvent):
         return dp_event.ZCDpEvent((event.noise_parameter * event.sensitivity) ** 2 / 2), count
     return event, count
+
+
+def _pure_epsilon(event: DpEvent) -> float | None:
+    """Return the epsilon of a purely private event, None of any other."""
+    from dp_accounting import dp_event
+
+    if isinstance(event, dp_event.DiscreteLaplaceDpEvent):
+        return event.noise_parameter * event.sensitivity
+    if isinstance(event, dp_event.LaplaceDpEvent) and event.noise_multiplier > 0:
+        return 1 / event.noise_multiplier
+    return None
 
 
 def _event_to_dict(event: DpEvent) -> dict[str, Any]:

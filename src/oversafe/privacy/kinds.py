@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
@@ -96,19 +97,28 @@ def _cells(values: pd.Series) -> NDArray[np.int64]:
 
 
 def _cell(value: Any) -> int:
-    number = as_number(value) if not isinstance(value, pd.Timestamp | np.datetime64) else np.nan
-    if number == number:
-        return int(_number_cells(np.array([number]))[0])
-    if isinstance(value, str) and not _DATE.fullmatch(value):
-        return _MISSING if value.strip().lower() == "nan" else _TEXT
+    if value is None or value is pd.NA or value is pd.NaT:
+        return _MISSING
+    if isinstance(value, float | np.floating | complex | np.complexfloating) and value != value:
+        return _MISSING
+    if not isinstance(value, datetime | np.datetime64):
+        number = as_number(value)
+        if number == number:
+            return int(_number_cells(np.array([number]))[0])
+    if isinstance(value, str):
+        if value.strip().lower() in ("nan", ""):
+            return _MISSING
+        if not _DATE.fullmatch(value):
+            return _TEXT
+    elif not isinstance(value, date | np.datetime64):
+        return _TEXT
     try:
         stamp = pd.Timestamp(value)
     except (TypeError, ValueError, OverflowError):
-        return _MISSING if value is None or value is pd.NA or value != value else _TEXT
+        return _TEXT
     if stamp is pd.NaT:
         return _MISSING
-    stamp = (stamp if stamp.tz is None else stamp.tz_convert("UTC").tz_localize(None)).as_unit("us")
-    within = (stamp - stamp.normalize()).value if stamp.unit == "ns" else _nanoseconds_of_day(stamp)
+    within = _nanoseconds_of_day(stamp if stamp.tz is None else stamp.tz_convert("UTC"))
     return _DATES + next(
         (i for i, unit in enumerate(RESOLUTIONS[:-1]) if within % _NANOSECONDS[unit] == 0), 6
     )

@@ -45,8 +45,9 @@ def noisy_counts(
         Makes the noise repeatable, for experiments. Without it the noise comes from OpenDP's sampler.
     """
     check_epsilon(epsilon)
-    if sensitivity < 1:
-        raise InputError(f"a sensitivity of {sensitivity} was given; it is a whole number of at least 1")
+    _check_sensitivity(sensitivity)
+    if sensitivity != int(sensitivity):
+        raise InputError(f"a sensitivity of {sensitivity} was given; that of counts is a whole number")
     counts = np.asarray(counts, dtype=np.int64)
     if random_state is not None:
         rng = np.random.default_rng(random_state)
@@ -194,7 +195,8 @@ def _whole_scores(scores: NDArray[Any], sensitivity: float, monotonic: bool) -> 
         return np.clip(scores, -(2**62), 2**62).astype(np.int64), int(sensitivity)
     # Rounding moves two scores apart by at most one step, an error of half a step in each of them by another; if
     # all scores move one way, both can also happen against it, and shifting all scores changes no choice.
-    steps = scores.astype(np.float64) * (_STEPS / sensitivity)
+    with np.errstate(over="ignore"):
+        steps = scores.astype(np.float64) * (_STEPS / sensitivity)
     # No error may tell of a score, so what is no number counts as the lowest.
     whole = np.clip(np.nan_to_num(np.rint(steps), nan=-_WHOLE), -_WHOLE, _WHOLE)
     return whole.astype(np.int64), _STEPS + (4 if monotonic else 2)
@@ -267,7 +269,8 @@ def _gaussian_threshold(
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if cost(middle)[1] <= delta else (middle, high)
-    return make_gaussian_threshold(*space, scale=scale, threshold=high), high
+    # OpenDP releases a count that equals the threshold, and its map leaves that out of delta (opendp issue 2922).
+    return make_gaussian_threshold(*space, scale=scale, threshold=high + 1), high + 1
 
 
 @lru_cache(maxsize=256)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 
 from oversafe.errors import InputError
 
@@ -22,6 +23,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     return max(0.0, _least(lambda s: rho * (1 + math.exp(s)) + _conversion(s, delta), near)) * (1 + _SAFE)
 
 
+@lru_cache(maxsize=1024)
 def zcdp_rho(epsilon: float, delta: float) -> float:
     """Return a rho such that every rho-zCDP mechanism is (epsilon, delta)-DP, the largest that is known."""
     if not 0 < epsilon <= sys.float_info.max:

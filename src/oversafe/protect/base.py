@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from oversafe.data.labels import check_labels
 from oversafe.data.schema import Schema, check_table, features_of
 from oversafe.errors import InputError
+from oversafe.privacy.accountant import Accountant, limit_rows
 from oversafe.privacy.guarantee import Guarantee
 
 
@@ -135,6 +136,7 @@ class Synthesizer(Protector):
         """
         table, labels, self._shape = self._read(X, y)
         self._check_strategy()
+        table, labels = self._limit_persons(table, labels)
         self._fit(table, labels)
         if self.guarantee_.status == "proven":
             # One odd value changes the dtype that X or y came in, so the result's comes from the schema.
@@ -206,6 +208,35 @@ class Synthesizer(Protector):
                 f"sampling_strategy = {strategy!r} was given; use None (keep the class shares), "
                 "'auto' (balance them) or a dict of label to count"
             )
+
+    def _accountant(self) -> Accountant:
+        """Return the budget that the constructor's parameters give, for every look at the data."""
+        rows = getattr(self, "rows_per_person", None)
+        return Accountant(
+            self.epsilon,
+            getattr(self, "delta", 0.0),
+            relation=getattr(self, "relation", "replace-one"),
+            unit="record" if rows is None else "person",
+            rows_per_unit=1 if rows is None else rows,
+            random_state=self.random_state,
+        )
+
+    def _limit_persons(self, table: pd.DataFrame, labels: pd.Series) -> tuple[pd.DataFrame, pd.Series]:
+        """Return the table without the person column, with as many rows of each person as may be used."""
+        rows, schema = getattr(self, "rows_per_person", None), getattr(self, "schema", None)
+        if rows is None:
+            return table, labels
+        if schema is None or schema.person is None or schema.person not in table.columns:
+            raise InputError(
+                f"rows_per_person = {rows!r} was given without a person column; name it in the schema (person = ...) "
+                "and leave it in the table"
+            )
+        # Another stream than the noise's.
+        rng = None if self.random_state is None else np.random.default_rng([self.random_state, 1])
+        kept = limit_rows(table[schema.person], rows, random_state=rng)
+        self._shape.leave_out(schema.person)
+        table = table.drop(columns=schema.person).iloc[kept].reset_index(drop=True)
+        return table, labels.iloc[kept].reset_index(drop=True)
 
     @abstractmethod
     def _fit(self, table: pd.DataFrame, labels: pd.Series) -> None:
@@ -282,6 +313,12 @@ class Shape:
             check_classification_targets(y)
             return pd.Series(check_target_type(np.asarray(y), indicate_one_vs_all=True)[0])
         return pd.Series(np.asarray(y).ravel())
+
+    def leave_out(self, name: str) -> None:
+        """Forget a column that the result does not have."""
+        self.columns = [column for column in self.columns if str(column) != name]
+        if isinstance(self.dtype, dict):
+            self.dtype.pop(name, None)
 
     def forget_dtypes(self) -> None:
         """Keep only what does not depend on the values."""

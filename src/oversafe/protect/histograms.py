@@ -10,7 +10,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oversafe.data.schema import Schema
-from oversafe.privacy.accountant import Accountant
 from oversafe.privacy.domains import Binning, Estimate, resolve_domains
 from oversafe.privacy.estimates import project, whole_shares
 from oversafe.privacy.guarantee import Relation
@@ -56,6 +55,9 @@ class HistogramSynthesizer(Synthesizer):
         Class shares of a sample: as in the data (with noise), balanced, or counts per label.
     relation : {"replace-one", "add-remove"}, default="replace-one"
         Which tables count as neighbours.
+    rows_per_person : int, optional
+        With a person column in the schema and in X: how many rows of each person are used, drawn at random. The
+        guarantee is then for a person; the result does not have the column.
     random_state : int, optional
         Makes fit and sample repeatable, for experiments; the guarantee is then nominal.
 
@@ -95,6 +97,7 @@ class HistogramSynthesizer(Synthesizer):
         binning: Binning = "uniform",
         sampling_strategy: str | Mapping[Any, int] | None = None,
         relation: Relation = "replace-one",
+        rows_per_person: int | None = None,
         random_state: int | None = None,
     ):
         self.epsilon = epsilon
@@ -106,12 +109,11 @@ class HistogramSynthesizer(Synthesizer):
         self.binning = binning
         self.sampling_strategy = sampling_strategy
         self.relation = relation
+        self.rows_per_person = rows_per_person
         self.random_state = random_state
 
     def _fit(self, table: pd.DataFrame, labels: pd.Series) -> None:
-        accountant = Accountant(
-            self.epsilon, self.delta, relation=self.relation, random_state=self.random_state
-        )
+        accountant = self._accountant()
         domains = resolve_domains(
             table,
             labels,
