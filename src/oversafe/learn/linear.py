@@ -465,7 +465,7 @@ class PrivateLinearSVC(_PrivateLinear):
     kernel : {"linear", "rbf"}, default="linear"
         With "rbf" the records are mapped to random Fourier features, all of norm 1.
     gamma : float, optional
-        Of the kernel exp(-gamma |x - x'|^2) between scaled records; 1 / data_norm^2 when not given.
+        The kernel of two scaled records is exp(-gamma times their squared distance); 1 / data_norm^2 when not given.
     n_components : int, default=50
         How many random frequencies; each gives two columns, a cosine and a sine.
     width : float, default=0.5
