@@ -165,7 +165,8 @@ class _PrivateLinear(PrivateLearner):
             return paper_calibration(risk, epsilon, n=n, ridge=ridge, columns=risk.dimension)
         methods: Sequence[Any] = [method]
         if method == "auto":
-            methods = ["objective", "output", *(["gaussian"] if self.delta else [])]
+            # At the same ridge the objective's noise is never more than the output's, so that is not tried.
+            methods = ["objective", *(["gaussian"] if self.delta else [])]
         plans = [calibrate(risk, epsilon, method=m, n=n, ridge=ridge, delta=delta) for m in methods]
         return min(plans, key=lambda plan: plan.expected_error(risk, n))
 
@@ -347,7 +348,7 @@ class PrivateLogisticRegression(_PrivateLinear):
         Inverse of the ridge. Privacy needs a ridge too: it is never below 4 R^2 / epsilon for records of norm R, or
         twice that with more than two classes.
     method : {"auto", "objective", "output", "gaussian"}, default="auto"
-        Where the noise goes; "auto" compares them by public facts.
+        Where the noise goes; "auto" takes "objective" or "gaussian", whichever is less noise by public facts.
     calibration : {"corrected", "paper"}, default="corrected"
         "paper" is the published calibration, for comparison; its guarantee is nominal.
     random_state : int, optional
