@@ -19,15 +19,20 @@ def folder_of(requirement: str) -> Path:
     return peers / f"{requirement}-py{sys.version_info.major}.{sys.version_info.minor}"
 
 
-def python_of(requirement: str) -> str:
-    """Return the interpreter of an environment that has the peer, and make the environment if need be."""
+def python_of(requirement: str, *others: str) -> str:
+    """Return the interpreter of an environment that has the peer, and make the environment if need be.
+
+    ``others`` are what the peer needs beside it, where its own metadata do not say so.
+    """
     folder = folder_of(requirement)
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     installed = folder / "installed"
     if not installed.exists():
         venv.create(folder, with_pip=True, clear=True)
         done = subprocess.run(
-            [str(python), "-m", "pip", "install", "--quiet", requirement], capture_output=True, text=True
+            [str(python), "-m", "pip", "install", "--quiet", requirement, *others],
+            capture_output=True,
+            text=True,
         )
         if done.returncode:
             raise RuntimeError(f"{requirement} cannot be installed into {folder}:\n{done.stderr}")

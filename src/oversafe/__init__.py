@@ -1,8 +1,8 @@
 """Attack, protect and learn from imbalanced sensitive tables.
 
 The rooms, in the order the data flows: :mod:`oversafe.data`, :mod:`oversafe.privacy`,
-:mod:`oversafe.protect`, :mod:`oversafe.attack`, :mod:`oversafe.measure`, :mod:`oversafe.experiment`,
-:mod:`oversafe.report`.
+:mod:`oversafe.protect`, :mod:`oversafe.learn`, :mod:`oversafe.attack`, :mod:`oversafe.measure`,
+:mod:`oversafe.experiment`, :mod:`oversafe.report`.
 """
 
 from importlib import import_module
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["__version__", "audit"]
 
 _LAZY = {"audit": "oversafe.report"}
-_ROOMS = ("data", "privacy", "protect", "attack", "measure", "experiment", "report")
+_ROOMS = ("data", "privacy", "protect", "learn", "attack", "measure", "experiment", "report")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,23 @@
+"""Classifiers that learn under differential privacy and class imbalance."""
+
+from oversafe.learn.bagging import PrivateBaggingClassifier
+from oversafe.learn.base import PrivateLearner, TuningWarning
+from oversafe.learn.linear import PrivateLinearSVC, PrivateLogisticRegression
+from oversafe.learn.threshold import (
+    PrivateThresholdClassifier,
+    ThresholdBounds,
+    threshold_bounds,
+    threshold_scores,
+)
+
+__all__ = [
+    "PrivateBaggingClassifier",
+    "PrivateLearner",
+    "PrivateLinearSVC",
+    "PrivateLogisticRegression",
+    "PrivateThresholdClassifier",
+    "ThresholdBounds",
+    "TuningWarning",
+    "threshold_bounds",
+    "threshold_scores",
+]

@@ -1,0 +1,265 @@
+"""Bagging of private learners."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from oversafe.data.schema import Schema
+from oversafe.errors import InputError
+from oversafe.learn.base import PrivateLearner
+from oversafe.learn.linear import PrivateLogisticRegression
+from oversafe.privacy.guarantee import Guarantee, composed_epsilon, failure_event, pure_event
+
+FloatArray = NDArray[np.float64]
+Sampling = Literal["bootstrap", "disjoint", "stratified"]
+
+_STRATIFIED = (
+    "the parts are stratified by class, so the labels count as public: all but the label is protected"
+)
+_BASES = {
+    "bootstrap": "composition of {count} learners, each on a random {share:.3g} of the records (Balle, Barthe and "
+    "Gaboardi 2018, Theorem 9, for the sampling)",
+    "disjoint": "parallel composition over {count} learners, each with records of its own",
+    "stratified": "parallel composition over {count} learners, each with records of its own",
+}
+
+
+class PrivateBaggingClassifier(PrivateLearner):
+    """Many private classifiers, each on some of the records, that vote.
+
+    Under privacy bagging seldom helps: learners on overlapping samples share one budget, and learners on parts of
+    their own have few records of the rare class. It is here to be compared with.
+
+    Parameters
+    ----------
+    estimator : private classifier, optional
+        With ``epsilon`` and ``guarantee_``; :class:`PrivateLogisticRegression` when not given.
+    n_estimators : int, default=10
+        How many learners.
+    epsilon, delta : float
+        The budget of all of them together.
+    sampling : {"bootstrap", "disjoint", "stratified"}, default="disjoint"
+        "bootstrap" gives each learner a random ``max_samples`` of the records; what the learners cost adds up, less
+        with a delta above 0. "disjoint" deals the records out, so that each learner may spend the whole epsilon.
+        "stratified" deals them out class by class, which takes the labels as public: the guarantee is nominal.
+    max_samples : float, default=0.632
+        The share of the records that each learner sees with "bootstrap": as many as a bootstrap sample has distinct
+        ones. No record is drawn twice, as it would count twice.
+    voting : {"soft", "hard"}, default="soft"
+        Whether probabilities are averaged or classes counted.
+    schema, classes, ledger, random_state
+        As in :class:`PrivateLogisticRegression`.
+    n_jobs : int, optional
+        As in joblib.
+
+    Attributes
+    ----------
+    estimators_ : list
+        The fitted learners.
+    learner_epsilon_ : float
+        What each of them may spend.
+    guarantee_ : Guarantee
+        Of all of them together.
+    classes_ : array
+        The labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from oversafe.learn import PrivateBaggingClassifier, PrivateLogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> y = (rng.random(10_000) < 0.1).astype(int)
+    >>> X = rng.normal(size=(10_000, 2)) + 2 * y[:, None]
+    >>> base = PrivateLogisticRegression(data_norm=3.0)
+    >>> model = PrivateBaggingClassifier(base, 5, epsilon=1.0, classes=[0, 1]).fit(X, y)
+    >>> print(model.guarantee_)
+    Proven: epsilon = 1 differential privacy for every record, replace-one neighbours.
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        n_estimators: int = 10,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        sampling: str = "disjoint",
+        max_samples: float = 0.632,
+        voting: str = "soft",
+        random_state: int | None = None,
+        *,
+        schema: Schema | None = None,
+        classes: Sequence[Any] | None = None,
+        n_jobs: int | None = None,
+        ledger: Any = None,
+    ):
+        self.estimator = estimator
+        self.n_estimators = n_estimators
+        self.epsilon = epsilon
+        self.delta = delta
+        self.sampling = sampling
+        self.max_samples = max_samples
+        self.voting = voting
+        self.random_state = random_state
+        self.schema = schema
+        self.classes = classes
+        self.n_jobs = n_jobs
+        self.ledger = ledger
+
+    def _fit(self, table: Any, codes: NDArray[np.int64], schema: Schema | None, caveats: list[str]) -> None:
+        self._check_settings(len(codes))
+        count = int(self.n_estimators)
+        self._schema = schema
+        epsilon, delta, total, event = self._budget(count)
+        self.learner_epsilon_ = epsilon
+        if self.sampling == "stratified":
+            caveats.append(_STRATIFIED)
+        base = self._base(epsilon, delta)
+        if not (hasattr(base, "epsilon") and "epsilon" in base.get_params()):
+            raise InputError(
+                f"{type(base).__name__} has no epsilon; bagging needs a private classifier, such as "
+                "PrivateLogisticRegression"
+            )
+        guarantee = Guarantee(
+            "proven",
+            total,
+            float(self.delta),
+            basis=_BASES[self.sampling].format(count=count, share=float(self.max_samples)),
+            event=event,
+        ).weaken(*dict.fromkeys(caveats))
+        if self.ledger is not None:
+            self.ledger.charge(guarantee, what=type(self).__name__)
+        # Without a seed numpy takes its entropy from the operating system.
+        rng = np.random.default_rng(self.random_state)
+        samples = self._samples(codes, count, rng)
+        seeds = [None if self.random_state is None else int(s) for s in rng.integers(2**31, size=count)]
+        from joblib import Parallel, delayed
+
+        labels = self.classes_[codes]
+        self.estimators_ = Parallel(n_jobs=self.n_jobs)(
+            delayed(_fitted)(base, _rows(table, rows), labels[rows], seed)
+            for rows, seed in zip(samples, seeds, strict=True)
+        )
+        self.guarantee_ = self._checked(guarantee, epsilon, delta)
+
+    def _check_settings(self, n: int) -> None:
+        if (
+            isinstance(self.n_estimators, bool)
+            or not isinstance(self.n_estimators, int | np.integer)
+            or self.n_estimators < 1
+        ):
+            raise InputError(f"n_estimators = {self.n_estimators!r} was given; it is at least 1")
+        if self.sampling not in get_args(Sampling):
+            raise InputError(
+                f"sampling = {self.sampling!r} was given; use one of {', '.join(get_args(Sampling))}"
+            )
+        if self.voting not in ("soft", "hard"):
+            raise InputError(f"voting = {self.voting!r} was given; use 'soft' or 'hard'")
+        if not (isinstance(self.max_samples, int | float) and 0 < self.max_samples <= 1):
+            raise InputError(f"max_samples = {self.max_samples!r} was given; it is above 0 and at most 1")
+        if n < self.n_estimators:
+            raise InputError(f"{self.n_estimators} learners were asked for and there are {n} rows; use fewer")
+
+    def _budget(self, count: int) -> tuple[float, float, float, Any]:
+        """Return each learner's epsilon and delta, the epsilon of all and their event."""
+        from dp_accounting import ComposedDpEvent, SelfComposedDpEvent
+
+        epsilon, delta = float(self.epsilon), float(self.delta)
+        if self.sampling != "bootstrap":
+            event = pure_event(epsilon)
+            return epsilon, delta, epsilon, ComposedDpEvent([event, failure_event(delta)]) if delta else event
+
+        share = float(self.max_samples)
+
+        def cost(each: float) -> float:
+            # A learner whose sample leaves the record out tells nothing of it.
+            amplified = math.log1p(share * math.expm1(each))
+            if delta == 0:
+                return count * amplified
+            return composed_epsilon(SelfComposedDpEvent(pure_event(amplified), count), delta)
+
+        low = math.log1p(math.expm1(epsilon / count) / share)
+        if delta:
+            high = 2 * low
+            while cost(high) <= epsilon and high < epsilon:
+                low, high = high, 2 * high
+            while high - low > 1e-3 * high:
+                middle = (low + high) / 2
+                low, high = (middle, high) if cost(middle) <= epsilon else (low, middle)
+        amplified = math.log1p(share * math.expm1(low))
+        return low, 0.0, min(epsilon, cost(low)), SelfComposedDpEvent(pure_event(amplified), count)
+
+    def _base(self, epsilon: float, delta: float) -> Any:
+        base = PrivateLogisticRegression() if self.estimator is None else clone(self.estimator)
+        settings = {"epsilon": epsilon, "delta": delta, "classes": self.classes_.tolist()}
+        if self._schema is not None:
+            settings["schema"] = self._schema
+        known = base.get_params()
+        return base.set_params(**{name: value for name, value in settings.items() if name in known})
+
+    def _samples(
+        self, codes: NDArray[np.int64], count: int, rng: np.random.Generator
+    ) -> list[NDArray[np.int64]]:
+        n = len(codes)
+        if self.sampling == "bootstrap":
+            size = min(n, max(1, math.floor(float(self.max_samples) * n)))
+            return [np.sort(rng.permutation(n)[:size]) for _ in range(count)]
+        order = rng.permutation(n)
+        if self.sampling == "stratified":
+            order = order[np.argsort(codes[order], kind="stable")]
+        return [np.sort(order[start::count]) for start in range(count)]
+
+    def _checked(self, guarantee: Guarantee, epsilon: float, delta: float) -> Guarantee:
+        """Return the guarantee, weakened by what the learners say of themselves."""
+        weaker: list[str] = []
+        for fitted in self.estimators_:
+            own = getattr(fitted, "guarantee_", None)
+            if own is None or own.status == "none":
+                return Guarantee.none(f"{type(fitted).__name__} promises nothing")
+            if own.relation != "replace-one" or own.epsilon > epsilon * (1 + 1e-9) or own.delta > delta:
+                raise InputError(
+                    f"{type(fitted).__name__} spent {own.epsilon:g} ({own.relation}), and {epsilon:g} (replace-one) "
+                    "was set; bagging cannot state a guarantee for it"
+                )
+            if own.status != "proven":
+                weaker += own.caveats
+        return guarantee.weaken(*(c for c in dict.fromkeys(weaker) if c not in guarantee.caveats))
+
+    def _feature_schema(self) -> Any:
+        return getattr(self, "_schema", None)
+
+    def _scores(self, table: Any) -> FloatArray:
+        shares = self._shares(table)
+        return shares[:, 1:] - 0.5 if shares.shape[1] == 2 else shares
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the mean of the learners' probabilities, or the shares of their votes."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([0.5 - scores, 0.5 + scores])
+        return scores
+
+    def _shares(self, table: Any) -> FloatArray:
+        total = np.zeros((len(table), len(self.classes_)))
+        for fitted in self.estimators_:
+            probabilities = fitted.predict_proba(table)
+            if self.voting == "hard":
+                probabilities = np.eye(len(self.classes_))[np.argmax(probabilities, axis=1)]
+            total += probabilities
+        return total / len(self.estimators_)
+
+
+def _rows(table: Any, rows: NDArray[np.int64]) -> Any:
+    return table.iloc[rows] if hasattr(table, "iloc") else table[rows]
+
+
+def _fitted(base: Any, X: Any, y: Any, seed: int | None) -> Any:
+    learner = clone(base)
+    if seed is not None and "random_state" in learner.get_params():
+        learner.set_params(random_state=seed)
+    return learner.fit(X, y)

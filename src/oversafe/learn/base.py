@@ -1,0 +1,324 @@
+"""What private classifiers share: scikit-learn's contract, public labels, and a guarantee that is charged first."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api import types
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from oversafe.data.column import Column
+from oversafe.data.encode import column_codes
+from oversafe.data.schema import Schema
+from oversafe.errors import InputError
+from oversafe.learn.features import (
+    FeatureMap,
+    Scaling,
+    check_schema,
+    costs_epsilon,
+    learn_features,
+    resolve_scaling,
+    unpaid,
+)
+from oversafe.privacy.guarantee import (
+    SEEDED,
+    Guarantee,
+    check_delta,
+    check_epsilon,
+    failure_event,
+    pure_event,
+)
+
+FloatArray = NDArray[np.float64]
+
+LABELS_READ = "the set of labels was read from the data; declare it with classes= or in the schema"
+COLUMNS_READ = "the kinds, ranges and categories of the columns were read from the data; give a schema"
+TUNED = (
+    "the settings were chosen by a search over fits to the same data, each of which costs privacy that this figure "
+    "leaves out"
+)
+
+
+class TuningWarning(UserWarning):
+    """A search over settings fits a private model many times, and every fit costs privacy."""
+
+
+class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
+    """A scikit-learn classifier that carries a guarantee.
+
+    A subclass writes ``_fit``, which calls ``_promise`` with everything that it is about to spend before it draws any
+    noise, and ``_scores``. Its constructor has ``epsilon``, ``delta``, ``classes``, ``schema``, ``ledger`` and
+    ``random_state``.
+
+    Attributes
+    ----------
+    guarantee_ : Guarantee
+        What the fitted model promises.
+    classes_ : array
+        The labels.
+    n_features_in_ : int
+        The number of columns.
+    """
+
+    guarantee_: Guarantee
+    classes_: NDArray[Any]
+    epsilon: float
+    delta: float
+    classes: Sequence[Any] | None
+    schema: Schema | None
+    ledger: Any
+    random_state: int | None
+
+    def fit(self, X: Any, y: Any, **refused: Any) -> Any:
+        """Learn to tell the classes apart.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n_rows, n_features)
+            Numbers, or with a schema columns of any kind. What is missing counts as average.
+        y : Series or array of shape (n_rows,)
+            The class of each row; numbers or text.
+        **refused
+            ``sample_weight`` is refused: the guarantee does not cover weights that nobody paid for.
+        """
+        if any(value is not None for value in refused.values()):
+            raise InputError(
+                f"{next(iter(refused))} was given, and the guarantee does not cover it; use class_weight instead"
+            )
+        check_epsilon(self.epsilon)
+        check_delta(self.delta)
+        caveats = [TUNED] if _being_tuned() else []
+        if caveats:
+            warnings.warn(
+                "a search over settings fits a private model many times, and every fit costs privacy; the guarantee of "
+                "the result counts only the last of them",
+                TuningWarning,
+                stacklevel=2,
+            )
+        table, schema, found = self._read_table(X)
+        caveats += found
+        codes, found = self._read_labels(y)
+        caveats += found
+        check_consistent_length(table, codes)
+        if self.random_state is not None:
+            caveats.append(SEEDED)
+        self._fit(table, codes, schema, caveats)
+        return self
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return how far each row is on a class's side: one column for two classes, else one per class."""
+        check_is_fitted(self, "guarantee_")
+        scores = self._scores(self._read_again(X))
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class of each row."""
+        scores = self.decision_function(X)
+        best = (scores > 0).astype(np.int64) if scores.ndim == 1 else np.argmax(scores, axis=1)
+        return self.classes_[best]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probability of each class, in the order of ``classes_``."""
+        from scipy.special import expit, softmax
+
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        return softmax(scores, axis=1)
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithm of the probability of each class."""
+        return np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
+
+    @abstractmethod
+    def _fit(self, table: Any, codes: NDArray[np.int64], schema: Schema | None, caveats: list[str]) -> None:
+        """Learn; ``codes`` are positions in ``classes_``."""
+
+    @abstractmethod
+    def _scores(self, table: Any) -> FloatArray:
+        """Return the scores of rows: one column for two classes, else one per class."""
+
+    # ------------------------------------------------------------------------------------------ reading
+
+    def _read_table(self, X: Any) -> tuple[Any, Schema | None, list[str]]:
+        """Return numbers as an array, or a table of mixed kinds with its schema; and what was read unpaid."""
+        schema = self.schema
+        if schema is None and not _is_mixed(X):
+            return validate_data(self, X, dtype=np.float64, ensure_all_finite=False), None, []
+        if not isinstance(X, pd.DataFrame):
+            validate_data(self, X, dtype=None, ensure_all_finite=False)
+            assert schema is not None
+            X = pd.DataFrame(np.asarray(X), columns=_names(schema, X))
+        else:
+            validate_data(self, X, skip_check_array=True)
+        table = X.set_axis([str(name) for name in X.columns], axis=1)
+        if len(table) == 0:
+            raise InputError("the table has 0 sample(s); give at least one row")
+        if schema is not None:
+            return table, check_schema(schema, table), []
+        inferred = check_schema(Schema.infer(table), table)
+        return table, inferred, [COLUMNS_READ]
+
+    def _read_again(self, X: Any) -> Any:
+        if not self._features_are_mixed():
+            return validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False)
+        if not isinstance(X, pd.DataFrame):
+            X = np.asarray(X)
+            validate_data(self, X, dtype=None, ensure_all_finite=False, reset=False)
+            return pd.DataFrame(X, columns=_names(self._feature_schema(), X))
+        validate_data(self, X, skip_check_array=True, reset=False)
+        return X.set_axis([str(name) for name in X.columns], axis=1)
+
+    def _features_are_mixed(self) -> bool:
+        return self._feature_schema() is not None
+
+    def _feature_schema(self) -> Any:
+        features = getattr(self, "features_", None)
+        return None if features is None else features.schema
+
+    def _read_labels(self, y: Any) -> tuple[NDArray[np.int64], list[str]]:
+        """Set ``classes_`` and return each row's position in it."""
+        if y is None:
+            raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        declared: Any = self.classes
+        if declared is None and self.schema is not None and self.schema.label is not None:
+            entry = self.schema[self.schema.label]
+            declared = entry.categories if entry.domain == "public" else None
+        elif declared is None and isinstance(getattr(y, "dtype", None), pd.CategoricalDtype):
+            declared = y.dtype.categories.tolist()
+        if declared is None:
+            labels = column_or_1d(np.asarray(y), warn=True)
+            if labels.dtype.kind == "f":
+                assert_all_finite(labels, input_name="y")
+            check_classification_targets(labels)
+            self.classes_, codes = np.unique(labels, return_inverse=True)
+            if len(self.classes_) < 2:
+                raise InputError(
+                    f"the labels need to have more than 1 class; got 1 class ({self.classes_[0]!r}) instead"
+                )
+            return codes.astype(np.int64).ravel(), [LABELS_READ]
+        declared = list(declared)
+        if len(declared) < 2 or len(set(declared)) < len(declared):
+            raise InputError(f"classes = {declared!r} was given; give at least two labels, each once")
+        kinds = {type(label) for label in declared}
+        self.classes_ = np.array(declared, dtype=None if len(kinds) == 1 else object)
+        labels = column_or_1d(np.asarray(y))
+        if labels.dtype.kind in "iu" and self.classes_.dtype.kind in "iu":
+            # The same, quicker, for the usual case.
+            return np.maximum(pd.Index(self.classes_).get_indexer(labels), 0).astype(np.int64), []
+        column = Column("label", "categorical", "object", True, categories=tuple(declared))
+        places = column_codes(column, pd.Series(labels), strict=False)
+        # A label that was not declared counts as the first: a fixed choice, so that no error tells of it.
+        return np.where(np.isnan(places), 0, places).astype(np.int64), []
+
+    # -------------------------------------------------------------------------------------- the guarantee
+
+    def _promise(
+        self, spent: Sequence[tuple[str, float]], delta: float, basis: str, caveats: Sequence[str]
+    ) -> None:
+        """State the guarantee and charge the ledger; call it before any noise is drawn.
+
+        Parameters
+        ----------
+        spent : sequence of (str, float)
+            What is looked at, and its epsilon; they add up to the whole epsilon.
+        delta : float
+            The probability that is left, in all.
+        basis : str
+            Which theorem.
+        caveats : sequence of str
+            What was not paid for.
+        """
+        from dp_accounting import ComposedDpEvent
+
+        events: list[Any] = [pure_event(epsilon) for _, epsilon in spent]
+        if delta:
+            events.append(failure_event(delta))
+        looks = ", ".join(f"{what} ({epsilon:.3g})" for what, epsilon in spent)
+        self.guarantee_ = Guarantee(
+            "proven",
+            float(self.epsilon),
+            delta,
+            basis=f"{basis}; epsilon is spent on {looks}" if len(spent) > 1 else basis,
+            event=events[0] if len(events) == 1 else ComposedDpEvent(events),
+        ).weaken(*dict.fromkeys(caveats))
+        if self.ledger is not None:
+            self.ledger.charge(self.guarantee_, what=type(self).__name__)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Noise enough to hide a record among the few hundred of a check leaves little to score.
+        tags.classifier_tags.poor_score = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+def plan_features(learner: Any, table: Any, schema: Schema | None) -> tuple[Scaling, bool, list[str]]:
+    """Return how the columns are scaled, whether that costs a share of epsilon, and what it reads unpaid."""
+    scaling = resolve_scaling(learner.scaling, schema, learner.data_norm)
+    costs = costs_epsilon(scaling, schema, learner.data_norm)
+    if costs and scaling == "private":
+        rows, columns = table.shape
+        # Each column's ends are found among some 20 candidates that noise cannot tell apart.
+        if rows * learner.epsilon < 1000 * columns:
+            warnings.warn(
+                f"{rows} rows at epsilon = {learner.epsilon:g} are too few to find the scale of {columns} columns "
+                "privately; give a schema with public bounds, or scale them and give data_norm",
+                stacklevel=4,
+            )
+    return scaling, costs, unpaid(scaling, schema)
+
+
+def make_features(
+    learner: Any,
+    table: Any,
+    schema: Schema | None,
+    scaling: Scaling,
+    epsilon: float,
+    rng: np.random.Generator | None,
+) -> FeatureMap:
+    """Return the map from records to vectors, paid for where need be."""
+    return learn_features(
+        table, schema=schema, scaling=scaling, data_norm=learner.data_norm, epsilon=epsilon, rng=rng
+    )
+
+
+def _is_mixed(X: Any) -> bool:
+    return isinstance(X, pd.DataFrame) and not all(
+        types.is_numeric_dtype(dtype) and not isinstance(dtype, pd.SparseDtype) for dtype in X.dtypes
+    )
+
+
+def _names(schema: Schema, X: Any) -> list[str]:
+    names = schema.features.names
+    width = np.asarray(X).shape[1]
+    if width != len(names):
+        raise InputError(f"X has {width} columns, and the schema declares {len(names)}; give a DataFrame")
+    return list(names)
+
+
+def _being_tuned() -> bool:
+    """Whether a search of scikit-learn over settings is fitting this model."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        name, file = frame.f_code.co_name, frame.f_code.co_filename
+        if "sklearn" in file and "model_selection" in file:
+            # Cross-validation alone fits with no settings; a search gives some, and refits in its own `fit`.
+            if name == "_fit_and_score" and frame.f_locals.get("parameters") is not None:
+                return True
+            if name == "fit" and file.endswith("_search.py"):
+                return True
+        frame = frame.f_back
+    return False

@@ -1,0 +1,40 @@
+"""Noise vectors for private learning, from the operating system's random source."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+def random_source(random_state: int | np.random.Generator | None) -> np.random.Generator | None:
+    """Return a seeded generator for experiments, or None for the operating system's source."""
+    return None if random_state is None else np.random.default_rng(random_state)
+
+
+def gaussian(size: int, sigma: float, rng: np.random.Generator | None) -> FloatArray:
+    """Return independent normal noise."""
+    if rng is not None:
+        return rng.normal(scale=sigma, size=size) if sigma > 0 else np.zeros(size)
+    from scipy.special import ndtri
+
+    return sigma * ndtri(uniform(size))
+
+
+def spherical_laplace(size: int, scale: float, rng: np.random.Generator | None) -> FloatArray:
+    """Return a vector whose density falls as exp(-norm / scale): a Gamma length in a uniform direction."""
+    direction = gaussian(size, 1.0, rng)
+    direction /= np.linalg.norm(direction)
+    # A Gamma variable of whole shape is a sum of exponential ones.
+    exponentials = rng.exponential(size=size) if rng is not None else -np.log(uniform(size))
+    return scale * float(np.sum(exponentials)) * direction
+
+
+def uniform(size: int) -> FloatArray:
+    """Return numbers strictly between 0 and 1 that the operating system drew."""
+    words = np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
+    # 53 bits, moved to the middle of their cells so that neither 0 nor 1 comes out.
+    return ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53

@@ -1,0 +1,135 @@
+"""Bagging of private learners: what each may spend, what it sees, how they vote."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from oversafe.errors import InputError
+from oversafe.learn import PrivateBaggingClassifier, PrivateLinearSVC, PrivateLogisticRegression
+from oversafe.privacy.guarantee import composed_epsilon
+
+
+def sample(n: int = 3000, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < 0.2).astype(int)
+    return rng.normal(size=(n, 2)) + 2 * y[:, None], y
+
+
+BASE = PrivateLogisticRegression(data_norm=4.0)
+
+
+@pytest.mark.parametrize("sampling", ["bootstrap", "disjoint", "stratified"])
+@pytest.mark.parametrize("voting", ["soft", "hard"])
+def test_every_way_learns(sampling, voting):
+    X, y = sample()
+    model = PrivateBaggingClassifier(BASE, 5, 4.0, sampling=sampling, voting=voting, classes=[0, 1]).fit(X, y)
+    assert model.score(X, y) > 0.7
+    assert len(model.estimators_) == 5
+    shares = model.predict_proba(X)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    if voting == "hard":
+        assert set(np.round(np.unique(shares) * 5, 9)) <= set(range(6))
+    assert model.guarantee_.status == ("nominal" if sampling == "stratified" else "proven")
+    if sampling == "stratified":
+        assert "labels count as public" in str(model.guarantee_)
+
+
+def test_parts_of_their_own_may_each_spend_everything():
+    X, y = sample()
+    model = PrivateBaggingClassifier(BASE, 7, 0.5, classes=[0, 1]).fit(X, y)
+    assert model.learner_epsilon_ == 0.5
+    assert {learner.guarantee_.epsilon for learner in model.estimators_} == {0.5}
+    seen = model._samples(np.zeros(100, dtype=int), 7, np.random.default_rng(0))
+    assert sorted(np.concatenate(seen)) == list(range(100))
+
+
+def test_samples_that_overlap_share_the_budget():
+    X, y = sample()
+    model = PrivateBaggingClassifier(BASE, 4, 1.0, sampling="bootstrap", max_samples=0.5, classes=[0, 1]).fit(
+        X, y
+    )
+    # Basic composition of four learners, each amplified by sampling one half: 4 log(1 + (e^E - 1) / 2) = 1.
+    assert 4 * math.log1p(0.5 * math.expm1(model.learner_epsilon_)) == pytest.approx(1.0)
+    seen = model._samples(np.zeros(100, dtype=int), 4, np.random.default_rng(0))
+    assert all(len(rows) == len(set(rows)) == 50 for rows in seen)
+
+
+def test_a_delta_lets_many_learners_spend_more():
+    X, y = sample()
+    pure, loose = (
+        PrivateBaggingClassifier(
+            BASE, 60, 1.0, delta, sampling="bootstrap", max_samples=0.3, classes=[0, 1]
+        ).fit(X, y)
+        for delta in (0.0, 1e-5)
+    )
+    assert loose.learner_epsilon_ > 1.2 * pure.learner_epsilon_
+    guarantee = loose.guarantee_
+    assert guarantee.epsilon <= 1.0 and guarantee.delta == 1e-5
+    assert composed_epsilon(guarantee.event, 1e-5) <= 1.0
+    assert type(guarantee).from_dict(guarantee.to_dict()) == guarantee
+
+
+def test_stratified_parts_have_each_class_alike():
+    y = np.r_[np.zeros(90, dtype=int), np.ones(10, dtype=int)]
+    parts = PrivateBaggingClassifier(sampling="stratified")._samples(y, 5, np.random.default_rng(0))
+    assert [int(y[rows].sum()) for rows in parts] == [2] * 5
+
+
+def test_what_the_learners_do_not_pay_for_is_said():
+    X, y = sample(500)
+    base = PrivateLogisticRegression(scaling="standard", data_norm=2.0)
+    guarantee = PrivateBaggingClassifier(base, 2, classes=[0, 1]).fit(X, y).guarantee_
+    assert guarantee.status == "nominal" and "standardised" in guarantee.caveats[0]
+    seeded = PrivateBaggingClassifier(BASE, 2, classes=[0, 1], random_state=0).fit(X, y).guarantee_
+    assert seeded.status == "nominal" and len(seeded.caveats) == 1
+
+
+def test_a_learner_without_privacy_is_refused():
+    X, y = sample(100)
+    with pytest.raises(InputError, match="LogisticRegression has no epsilon"):
+        PrivateBaggingClassifier(LogisticRegression(), classes=[0, 1]).fit(X, y)
+
+
+def test_a_learner_that_spends_more_than_it_was_given_is_refused():
+    class Greedy(PrivateLogisticRegression):
+        def fit(self, X, y, **kwargs):
+            self.epsilon = 10.0
+            return super().fit(X, y, **kwargs)
+
+    X, y = sample(200)
+    with pytest.raises(InputError, match="spent 10"):
+        PrivateBaggingClassifier(Greedy(data_norm=4.0), 2, classes=[0, 1]).fit(X, y)
+
+
+def test_text_labels_more_classes_and_frames():
+    rng = np.random.default_rng(0)
+    y = pd.Series(rng.choice(["low", "mid", "high"], size=2000))
+    X = pd.DataFrame(
+        {"a": rng.normal(size=2000) + 3 * (y == "mid"), "b": rng.normal(size=2000) + 3 * (y == "high")}
+    )
+    model = PrivateBaggingClassifier(
+        PrivateLinearSVC(data_norm=5.0), 3, 8.0, classes=["low", "mid", "high"], random_state=0
+    ).fit(X, y)
+    assert model.score(X, y) > 0.7
+    assert model.predict_proba(X).shape == (2000, 3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_estimators": 0}, "n_estimators = 0"),
+        ({"n_estimators": 1000}, "use fewer"),
+        ({"sampling": "random"}, "sampling = 'random'"),
+        ({"voting": "loud"}, "voting = 'loud'"),
+        ({"max_samples": 2.0}, "max_samples = 2.0"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(settings, message):
+    X, y = sample(100)
+    with pytest.raises(InputError, match=message):
+        PrivateBaggingClassifier(**{"estimator": BASE, **settings}).fit(X, y)

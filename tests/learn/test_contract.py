@@ -1,0 +1,233 @@
+"""Every private classifier keeps scikit-learn's contract and says what it promises."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from oversafe.data import Schema
+from oversafe.errors import InputError
+from oversafe.learn import (
+    PrivateBaggingClassifier,
+    PrivateLinearSVC,
+    PrivateLogisticRegression,
+    PrivateThresholdClassifier,
+    TuningWarning,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*are too few to find the scale:UserWarning")
+
+LEARNERS = [PrivateLogisticRegression, PrivateLinearSVC]
+every_learner = pytest.mark.parametrize("learner", LEARNERS)
+
+
+@parametrize_with_checks(
+    [
+        PrivateLogisticRegression(random_state=0),
+        PrivateLogisticRegression(data_norm=5.0, class_weight="balanced", random_state=0),
+        PrivateLogisticRegression(method="gaussian", delta=1e-6, class_weight=None, random_state=0),
+        PrivateLogisticRegression(method="output", random_state=0),
+        PrivateLinearSVC(random_state=0),
+        PrivateLinearSVC(
+            data_norm=5.0, kernel="rbf", n_components=10, class_weight="threshold", random_state=0
+        ),
+        PrivateThresholdClassifier(random_state=0),
+        PrivateThresholdClassifier(delta=1e-6, data_norm=5.0, random_state=0),
+        PrivateBaggingClassifier(PrivateLogisticRegression(data_norm=5.0), 2, random_state=0),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def people(n: int = 600, classes: int = 2, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    code = rng.choice(classes, size=n, p=np.array([1 - 0.15 * (classes - 1), *[0.15] * (classes - 1)]))
+    X = pd.DataFrame(
+        {
+            "age": np.clip(rng.normal(40 + 15 * code, 8), 18, 95),
+            "visits": rng.poisson(2 + 2 * code),
+            "ward": np.array(["north", "south", "east"])[rng.integers(0, 3, n)],
+            "smoker": rng.random(n) < 0.2 + 0.2 * code,
+        }
+    )
+    X.loc[rng.random(n) < 0.1, "age"] = np.nan
+    return X, pd.Series(np.array(["healthy", "ill", "worse"])[code], name="state")
+
+
+def public(X: pd.DataFrame, y: pd.Series) -> Schema:
+    schema = Schema.infer(X.assign(state=y), label="state")
+    schema = schema.declare("age", bounds=(18.0, 95.0)).declare("visits", bounds=(0, 40))
+    for name in schema.names:
+        schema = schema.declare(name, domain="public", source="the study's protocol")
+    return schema
+
+
+@every_learner
+@pytest.mark.parametrize("classes", [2, 3])
+def test_mixed_tables_with_a_public_schema_are_proven(learner, classes):
+    X, y = people(classes=classes, n=4000)
+    model = learner(epsilon=5.0, schema=public(X, y)).fit(X, y)
+    assert model.guarantee_.status == "proven"
+    assert model.guarantee_.epsilon == 5.0
+    assert set(model.predict(X)) <= set(y)
+    assert model.predict_proba(X).shape == (len(X), classes)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+    # The event that the guarantee carries costs what it says.
+    assert type(model.guarantee_).from_dict(model.guarantee_.to_dict()) == model.guarantee_
+
+
+@every_learner
+def test_what_was_read_from_the_data_is_said(learner):
+    X, y = people()
+    assert "columns were read" in str(learner().fit(X, y).guarantee_)
+    numbers = X[["age", "visits"]].to_numpy(dtype=float)
+    guarantee = learner(data_norm=50.0).fit(numbers, y).guarantee_
+    assert guarantee.status == "nominal" and "set of labels" in guarantee.caveats[0]
+    assert learner(data_norm=50.0, classes=["healthy", "ill"]).fit(numbers, y).guarantee_.status == "proven"
+    assert learner(data_norm=50.0).fit(numbers, y.astype("category")).guarantee_.status == "proven"
+    seeded = learner(data_norm=50.0, classes=["healthy", "ill"], random_state=0).fit(numbers, y).guarantee_
+    assert seeded.status == "nominal" and "random_state" in seeded.caveats[0]
+    standard = learner(data_norm=2.0, scaling="standard", classes=["healthy", "ill"]).fit(numbers, y)
+    assert standard.guarantee_.status == "nominal" and "standardised" in standard.guarantee_.caveats[0]
+
+
+@every_learner
+def test_scales_can_be_paid_for(learner):
+    X, y = people(n=20_000)
+    numbers = X[["age", "visits"]]
+    model = learner(epsilon=4.0, classes=["healthy", "ill"]).fit(numbers, y)
+    assert model.guarantee_.status == "proven"
+    assert "the scale of the columns (0.8)" in model.guarantee_.basis
+    low = model.features_.centre - model.features_.spread
+    high = model.features_.centre + model.features_.spread
+    # All but a few people are between the private bounds, and these are no wider than a power of two more.
+    assert (numbers.fillna(40) >= low).all(axis=1).mean() > 0.9 and (numbers.fillna(40) <= high).all(
+        axis=1
+    ).mean() > 0.9
+    assert (high <= [256, 64]).all()
+    one_norm = learner(epsilon=4.0, scaling="none", classes=["healthy", "ill"]).fit(numbers, y)
+    assert one_norm.guarantee_.status == "proven" and 40 < one_norm.features_.norm < 200
+
+
+@every_learner
+def test_few_rows_for_private_scales_are_warned_of(learner):
+    with pytest.warns(UserWarning, match="too few"):
+        learner().fit(np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 2)
+
+
+@every_learner
+def test_sample_weights_are_refused(learner):
+    X, y = np.eye(10), np.arange(10) % 2
+    with pytest.raises(InputError, match="sample_weight"):
+        learner(data_norm=1.0).fit(X, y, sample_weight=np.ones(10))
+    learner(data_norm=1.0).fit(X, y, sample_weight=None)
+
+
+@every_learner
+def test_a_search_over_settings_is_warned_of_and_remembered(learner):
+    X, y = np.random.default_rng(0).normal(size=(90, 2)), np.arange(90) % 2
+    search = GridSearchCV(learner(data_norm=3.0, classes=[0, 1]), {"C": [0.1, 1.0]}, cv=2)
+    with pytest.warns(TuningWarning, match="every fit costs privacy"):
+        search.fit(X, y)
+    assert search.best_estimator_.guarantee_.status == "nominal"
+    assert "chosen by a search" in search.best_estimator_.guarantee_.caveats[0]
+
+
+@every_learner
+@pytest.mark.filterwarnings("error::oversafe.learn.TuningWarning")
+def test_cross_validation_and_pipelines_work_without_that_warning(learner):
+    X, y = np.random.default_rng(0).normal(size=(90, 2)), np.array(["a", "b"])[np.arange(90) % 2]
+    model = make_pipeline(StandardScaler(), learner(data_norm=3.0, classes=["a", "b"]))
+    assert len(cross_val_score(model, X, y, cv=2)) == 2
+
+
+@every_learner
+def test_a_label_that_was_not_declared_counts_as_the_first(learner):
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    y = np.array(["a", "b"])[np.arange(200) % 2].astype(object)
+    odd = y.copy()
+    odd[0] = "never heard of"
+    kwargs = {"data_norm": 3.0, "classes": ["a", "b"], "random_state": 0}
+    np.testing.assert_array_equal(learner(**kwargs).fit(X, y).coef_, learner(**kwargs).fit(X, odd).coef_)
+
+
+@every_learner
+def test_odd_values_raise_no_error_that_would_tell_of_them(learner):
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    X[0] = [np.nan, np.inf, -np.inf]
+    X[1] = [1e300, 1e300, -1e300]
+    model = learner(data_norm=2.0, classes=[0, 1]).fit(X, np.arange(200) % 2)
+    assert np.isfinite(model.coef_).all() and np.isfinite(model.decision_function(X)).all()
+    assert (np.linalg.norm(model.features_.apply(X), axis=1) <= 2.0).all()
+
+
+@every_learner
+def test_a_proven_model_holds_no_record(learner):
+    X, y = people(n=300)
+    X["age"] = 18.0 + np.random.default_rng(1).random(300) * 70
+    model = learner(schema=public(X, y)).fit(X, y)
+    stored = pickle.dumps(model)
+    assert not any(np.float64(age).tobytes() in stored for age in X["age"])
+    assert (pickle.loads(stored).predict(X) == model.predict(X)).all()
+
+
+@every_learner
+def test_a_single_declared_class_in_the_data_is_no_error(learner):
+    model = learner(data_norm=1.0, classes=["no", "yes"]).fit(np.eye(30), ["no"] * 30)
+    assert model.guarantee_.status == "proven"
+
+
+@every_learner
+def test_the_ledger_is_charged_before_any_noise(learner):
+    charged = []
+
+    class Ledger:
+        def charge(self, guarantee, *, what):
+            charged.append((what, guarantee.epsilon, guarantee.status))
+            raise InputError("the budget is spent")
+
+    model = learner(data_norm=1.0, classes=[0, 1], ledger=Ledger())
+    with pytest.raises(InputError, match="budget is spent"):
+        model.fit(np.eye(10), np.arange(10) % 2)
+    assert charged == [(learner.__name__, 1.0, "proven")]
+    assert not hasattr(model, "coef_")
+
+
+@every_learner
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"epsilon": 0}, "epsilon = 0"),
+        ({"epsilon": "1"}, "epsilon = '1'"),
+        ({"delta": 1.0}, "delta = 1.0"),
+        ({"data_norm": -1.0}, "data_norm = -1.0"),
+        ({"C": 0.0}, "C = 0.0"),
+        ({"method": "sgd"}, "method = 'sgd'"),
+        ({"method": "gaussian"}, "needs a delta"),
+        ({"calibration": "mine"}, "calibration = 'mine'"),
+        ({"class_weight": "auto"}, "class_weight = 'auto'"),
+        ({"class_weight": {7: 1.0}}, "names the class 7"),
+        ({"class_weight": {0: -1.0}}, "class_weight of 0"),
+        ({"scaling": "minmax"}, "scaling = 'minmax'"),
+        ({"classes": [0]}, "at least two labels"),
+        ({"intercept_scaling": 0.0}, "intercept_scaling = 0.0"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(learner, settings, message):
+    model = learner(**{"data_norm": 1.0, **settings})
+    with pytest.raises(InputError, match=message):
+        model.fit(np.eye(10), np.arange(10) % 2)
+
+
+def test_clones_keep_the_settings():
+    model = PrivateLinearSVC(epsilon=2.0, kernel="rbf", gamma=0.1, n_components=6, data_norm=2.0)
+    assert clone(model).get_params() == model.get_params()
