@@ -22,6 +22,7 @@ from oversafe.learn import (
     PrivateThresholdClassifier,
     TuningWarning,
 )
+from oversafe.privacy import Ledger, OverdraftError
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*are too few to find the scale:UserWarning")
 
@@ -187,19 +188,20 @@ def test_a_single_declared_class_in_the_data_is_no_error(learner):
 
 
 @every_learner
-def test_the_ledger_is_charged_before_any_noise(learner):
-    charged = []
-
-    class Ledger:
-        def charge(self, guarantee, *, what):
-            charged.append((what, guarantee.epsilon, guarantee.status))
-            raise InputError("the budget is spent")
-
-    model = learner(data_norm=1.0, classes=[0, 1], ledger=Ledger())
-    with pytest.raises(InputError, match="budget is spent"):
-        model.fit(np.eye(10), np.arange(10) % 2)
-    assert charged == [(learner.__name__, 1.0, "proven")]
-    assert not hasattr(model, "coef_")
+def test_the_ledger_is_charged_before_any_noise(learner, tmp_path):
+    ledger = Ledger(tmp_path / "budget.db", key_file=tmp_path / "key")
+    ledger.create("patients", 1.5, 1e-6)
+    model = learner(data_norm=1.0, classes=[0, 1], ledger=ledger.for_dataset("patients"))
+    X, y = np.eye(10), np.arange(10) % 2
+    model.fit(X, y)
+    entry = ledger.history("patients")[-1]
+    assert (entry.id, entry.what) == (model.ledger_entry_, learner.__name__)
+    again = clone(model)
+    with pytest.raises(OverdraftError):
+        again.fit(X, y)
+    assert not hasattr(again, "coef_")
+    with pytest.raises(InputError, match="for_dataset"):
+        learner(data_norm=1.0, classes=[0, 1], ledger=ledger).fit(X, y)
 
 
 @every_learner

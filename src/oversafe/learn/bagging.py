@@ -15,6 +15,7 @@ from oversafe.errors import InputError
 from oversafe.learn.base import PrivateLearner
 from oversafe.learn.linear import PrivateLogisticRegression
 from oversafe.privacy.guarantee import Guarantee, composed_epsilon, failure_event, pure_event
+from oversafe.privacy.ledger import pay
 
 FloatArray = NDArray[np.float64]
 Sampling = Literal["bootstrap", "disjoint", "stratified"]
@@ -132,8 +133,7 @@ class PrivateBaggingClassifier(PrivateLearner):
             basis=_BASES[self.sampling].format(count=count, share=float(self.max_samples)),
             event=event,
         ).weaken(*dict.fromkeys(caveats))
-        if self.ledger is not None:
-            self.ledger.charge(guarantee, what=type(self).__name__)
+        self.ledger_entry_ = pay(self.ledger, guarantee, what=type(self).__name__)
         # Without a seed numpy takes its entropy from the operating system.
         rng = np.random.default_rng(self.random_state)
         samples = self._samples(codes, count, rng)

@@ -38,6 +38,7 @@ from oversafe.privacy.guarantee import (
     failure_event,
     pure_event,
 )
+from oversafe.privacy.ledger import pay
 
 FloatArray = NDArray[np.float64]
 
@@ -252,8 +253,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
             basis=f"{basis}; epsilon is spent on {looks}" if len(spent) > 1 else basis,
             event=events[0] if len(events) == 1 else ComposedDpEvent(events),
         ).weaken(*dict.fromkeys(caveats))
-        if self.ledger is not None:
-            self.ledger.charge(self.guarantee_, what=type(self).__name__)
+        self.ledger_entry_ = pay(self.ledger, self.guarantee_, what=type(self).__name__)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
