@@ -12,6 +12,7 @@ from oversafe.protect import (
     ADASYN,
     CTGAN,
     SMOTE,
+    SMOTEDP,
     SMOTENC,
     SVMSMOTE,
     TVAE,
@@ -127,6 +128,7 @@ CASES: dict[str, Case] = {
         keeps_decimals=True,
         proven=lambda schema: PrivBayes(epsilon=1.0, schema=schema),
     ),
+    "SMOTEDP": Case(lambda **p: SMOTEDP(**{"epsilon": 1000.0, **p}), keeps_decimals=True),
     "UMAPSMOTENC": Case(UMAPSMOTENC, keeps_decimals=True, package="umap"),
     # Few epochs: the tests look at the form of the result, not at how well it was learned.
     "CTGAN": Case(lambda **p: CTGAN(**{"epochs": 2, **p}), keeps_decimals=True, package="ctgan"),

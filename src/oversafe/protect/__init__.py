@@ -22,6 +22,7 @@ from oversafe.protect.private_smote import PrivateSMOTE
 from oversafe.protect.privbayes import PrivBayes
 from oversafe.protect.quasi_identifiers import suggest_quasi_identifiers
 from oversafe.protect.sanitizer import NHSSanitizer
+from oversafe.protect.smote_dp import SMOTEDP
 from oversafe.protect.umap_smotenc import UMAPSMOTENC
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "CTGAN",
     "MST",
     "SMOTE",
+    "SMOTEDP",
     "SMOTENC",
     "SVMSMOTE",
     "TVAE",

@@ -109,6 +109,13 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "It bounds nothing for an outsider who knows other columns, and two such releases together may single "
         "people out.",
     ),
+    "smote-dp": Explanation(
+        "A fully synthetic table: a synthesizer under differential privacy learns rows that SMOTE drew between "
+        "neighbours.",
+        "With public class sizes (class_sizes) the epsilon of the whole is stated, and with run_at='proven' kept; the "
+        "synthesizer's own epsilon is nominal.",
+        "SMOTE before a private method does not save budget: one record changes many of its rows.",
+    ),
     "umap-smotenc": Explanation(
         "A fully synthetic table; rows are made on lines in an embedding of the table and projected back.",
         "No row of the release is a real one. Nothing else is proven.",

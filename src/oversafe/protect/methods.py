@@ -22,6 +22,7 @@ METHODS: Mapping[str, type[Protector]] = {
     "bayesian-network": protect.BayesianNetwork,
     "nhs-sanitizer": protect.NHSSanitizer,
     "k-anonymizer": protect.KAnonymizer,
+    "smote-dp": protect.SMOTEDP,
     "umap-smotenc": protect.UMAPSMOTENC,
     "ctgan": protect.CTGAN,
     "tvae": protect.TVAE,

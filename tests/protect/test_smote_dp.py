@@ -1,0 +1,96 @@
+"""SMOTEDP states both figures, keeps the promised one when asked to, and searches neighbours by public facts."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from oversafe.data import Schema
+from oversafe.errors import InputError
+from oversafe.privacy import smote_cost
+from oversafe.protect import SMOTEDP, GaussianCopula, HistogramSynthesizer, PrivBayes
+from tests.protect.conformance import mixed_table, public_schema
+
+
+@pytest.fixture
+def table():
+    return mixed_table()
+
+
+def test_without_public_sizes_the_epsilon_is_nominal(table):
+    X, y = table
+    model = SMOTEDP(random_state=0).fit(X, y)
+    assert model.guarantee_.status == "nominal" and model.guarantee_.epsilon == pytest.approx(50.0)
+    assert model.whole_ is None
+    assert any("class sizes" in caveat for caveat in model.guarantee_.caveats)
+
+
+def test_both_figures_are_stated_with_public_sizes(table):
+    X, y = table
+    sizes = {label: 60 for label in sorted(y.unique())}
+    model = SMOTEDP(HistogramSynthesizer(), epsilon=2.0, class_sizes=sizes, schema=public_schema(X)).fit(X, y)
+    assert model.guarantee_.status == "nominal" and model.guarantee_.epsilon == pytest.approx(2.0)
+    assert model.whole_.status == "proven" and model.whole_.epsilon > 50
+    assert any(f"{model.whole_.epsilon:.4g}" in caveat for caveat in model.guarantee_.caveats)
+
+
+def test_the_whole_keeps_the_promised_epsilon_when_asked_to(table):
+    X, y = table
+    sizes = {label: 60 for label in sorted(y.unique())}
+    model = SMOTEDP(
+        PrivBayes(), epsilon=3.0, delta=1e-6, class_sizes=sizes, run_at="proven", schema=public_schema(X)
+    ).fit(X, y)
+    assert model.guarantee_.status == "proven"
+    assert model.guarantee_.epsilon <= 3.0 * (1 + 1e-6)
+    inner = model.synthesizer_.epsilon
+    assert inner < 0.3
+    again = smote_cost(
+        inner,
+        n_minority={str(c): n - 1 for c, n in sizes.items()},
+        n_added={str(c): n for c, n in sizes.items()},
+        dimensions=model._settings(model.schema_, list(sizes), list(sizes.values()))["dimensions"],
+        k_neighbors=1,
+        keep_originals=False,
+        target_delta=1e-6,
+    )
+    assert again.epsilon == pytest.approx(model.guarantee_.epsilon)
+    # A larger budget of the synthesizer would break the promise.
+    assert not model.synthesizer_.guarantee_.epsilon > inner * (1 + 1e-9)
+
+
+def test_rows_between_neighbours_vary_less_than_the_records():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(2000, 2)), columns=["a", "b"])
+    y = pd.Series(np.repeat([0, 1], 1000))
+    model = SMOTEDP(k_neighbors=5, random_state=0)
+    made, of = model._interpolate(X, y, Schema.infer(X), {0: 1000, 1: 1000}, rng)
+    assert made.shape == (2000, 2) and of.value_counts().tolist() == [1000, 1000]
+    for label in (0, 1):
+        # With factors that are uniform a row has about two thirds of the variance across, all of it along; here
+        # neighbours are near, so that the whole shrinks a little and never grows by more than chance.
+        assert np.linalg.det(made[of == label].cov()) < 1.1 * np.linalg.det(X[y == label].cov())
+
+
+def test_a_declared_class_without_records_is_no_error(table):
+    X, y = table
+    sizes = {label: 60 for label in [*sorted(y.unique()), "never seen"]}
+    model = SMOTEDP(HistogramSynthesizer(), class_sizes=sizes, schema=public_schema(X)).fit(X, y)
+    assert len(model.sample(class_counts={"never seen": 7})[0]) == 7
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"run_at": "both"}, "run_at = 'both'"),
+        ({"run_at": "proven"}, "class_sizes="),
+        ({"k_neighbors": 0}, "k_neighbors = 0"),
+        ({"epsilon": -1.0}, "epsilon = -1"),
+        ({"class_sizes": {"healthy": 1, "ill": 50}}, "class_sizes"),
+        ({"class_sizes": {"healthy": 50}}, "names 1 class"),
+        ({"synthesizer": GaussianCopula()}, "no parameter 'epsilon'"),
+        ({"synthesizer": HistogramSynthesizer(relation="add-remove")}, "add-remove"),
+    ],
+)
+def test_bad_use_is_refused(table, parameters, words):
+    X, y = table
+    with pytest.raises(InputError, match=words):
+        SMOTEDP(**parameters).fit(X, y)
