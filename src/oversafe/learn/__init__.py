@@ -1,6 +1,7 @@
 """Classifiers that learn under differential privacy and class imbalance."""
 
 from oversafe.learn.bagging import PrivateBaggingClassifier
+from oversafe.learn.balanced_synthesis import BalancedSynthesisClassifier
 from oversafe.learn.base import PrivateLearner, TuningWarning
 from oversafe.learn.linear import PrivateLinearSVC, PrivateLogisticRegression
 from oversafe.learn.threshold import (
@@ -11,6 +12,7 @@ from oversafe.learn.threshold import (
 )
 
 __all__ = [
+    "BalancedSynthesisClassifier",
     "PrivateBaggingClassifier",
     "PrivateLearner",
     "PrivateLinearSVC",

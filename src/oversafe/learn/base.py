@@ -98,14 +98,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
             )
         check_epsilon(self.epsilon)
         check_delta(self.delta)
-        caveats = [TUNED] if _being_tuned() else []
-        if caveats:
-            warnings.warn(
-                "a search over settings fits a private model many times, and every fit costs privacy; the guarantee of "
-                "the result counts only the last of them",
-                TuningWarning,
-                stacklevel=2,
-            )
+        caveats = tuning_caveats()
         table, schema, found = self._read_table(X)
         caveats += found
         codes, found = self._read_labels(y)
@@ -307,6 +300,19 @@ def _names(schema: Schema, X: Any) -> list[str]:
     if width != len(names):
         raise InputError(f"X has {width} columns, and the schema declares {len(names)}; give a DataFrame")
     return list(names)
+
+
+def tuning_caveats() -> list[str]:
+    """Return what limits the guarantee if a search over settings is fitting this model, and warn of it."""
+    if not _being_tuned():
+        return []
+    warnings.warn(
+        "a search over settings fits a private model many times, and every fit costs privacy; the guarantee of "
+        "the result counts only the last of them",
+        TuningWarning,
+        stacklevel=3,
+    )
+    return [TUNED]
 
 
 def _being_tuned() -> bool:
