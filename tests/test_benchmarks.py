@@ -152,8 +152,10 @@ def test_versions_of_a_peer_are_kept() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        # Making a peer's environment takes a minute and needs a package index.
-        pytest.param(name, marks=[pytest.mark.slow] if hasattr(module, "PEER") else [])
+        # Making a peer's environment, or compiling UMAP anew, takes a minute.
+        pytest.param(
+            name, marks=[pytest.mark.slow] if hasattr(module, "PEER") or name == "umap-smotenc" else []
+        )
         for name, module in sorted(BENCHMARKS.items())
     ],
 )
