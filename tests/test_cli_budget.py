@@ -38,16 +38,8 @@ def tables(tmp_path):
         schema = schema.declare(column.name, domain="public", source="a test")
     schema.to_toml(tmp_path / "schema.toml")
     return (
-        "protect",
-        "real.csv",
-        "-l",
-        "diagnosis",
-        "--schema",
-        "schema.toml",
-        "--ledger",
-        "budget.db",
-        "--method",
-        "histograms",
+        *("protect", "real.csv", "-l", "diagnosis", "--method", "histograms"),
+        *("--schema", "schema.toml", "--ledger", "budget.db"),
     )
 
 

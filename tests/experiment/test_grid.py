@@ -145,7 +145,11 @@ def test_a_stop_keeps_what_is_done(tmp_path: Path, how: signal.Signals) -> None:
     run_grid(work, {{"number": list(range(8))}}, store={str(tmp_path / "store")!r})
     """
     process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code)], stderr=subprocess.DEVNULL, env=os.environ
+        [sys.executable, "-c", textwrap.dedent(code)],
+        stderr=subprocess.DEVNULL,
+        env=os.environ,
+        # What runs in the background ignores Ctrl-C, and its children would inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 120
     while len(list((tmp_path / "store").glob("*.json"))) < 3 and time.monotonic() < deadline:
