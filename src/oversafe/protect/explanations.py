@@ -159,7 +159,7 @@ def explain(method: str) -> str:
     settings = [
         f"{name}={parameter.default!r}"
         for name, parameter in inspect.signature(kind).parameters.items()
-        if name not in ("schema", "random_state", "n_jobs")
+        if name not in ("schema", "random_state", "n_jobs", "ledger")
     ]
     lines += ["", "Settings (change one with --set NAME=VALUE): " + ", ".join(settings)]
     return "\n".join(lines)
