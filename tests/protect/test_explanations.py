@@ -13,7 +13,7 @@ def test_every_method_is_explained_with_its_settings(method):
     assert text.startswith(f"{method} ({METHODS[method].__name__})")
     assert "random_state" not in text
     for name in METHODS[method]._get_param_names():
-        if name not in ("schema", "random_state", "n_jobs"):
+        if name not in ("schema", "random_state", "n_jobs", "ledger"):
             assert f"{name}=" in text
     if method in EXPLANATIONS:
         assert EXPLANATIONS[method].does_not in text
