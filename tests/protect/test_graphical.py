@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oversafe.errors import InputError
-from oversafe.protect import AIM, MST
+from oversafe.errors import InputError, MissingExtraError
+from oversafe.privacy import Ledger
+from oversafe.protect import AIM, MST, graphical
 from oversafe.protect.graphical import Elimination, GraphicalModel, _connected
 from tests.protect.sensitivity import CountsSeen
 from tests.protect.test_mixture import SCHEMA, correlated
@@ -49,6 +50,18 @@ def test_a_model_draws_each_column_given_its_parents():
     assert not drawn[0][4000:].any()
 
 
+def test_a_missing_package_is_told_before_the_ledger_pays(monkeypatch, tmp_path):
+    def missing(*_):
+        raise MissingExtraError("MST needs the optional package 'mbi'")
+
+    monkeypatch.setattr(graphical, "import_extra", missing)
+    ledger = Ledger(tmp_path / "budget.db", key_file=tmp_path / "key")
+    ledger.create("patients", 1.0, 1e-6)
+    with pytest.raises(MissingExtraError):
+        make(MST, random_state=None, ledger=ledger.for_dataset("patients")).fit(*correlated(50))
+    assert len(ledger.history("patients")) == 1
+
+
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [({"n_rounds": -1}, "n_rounds = -1"), ({"max_cells": 0}, "max_cells = 0"), ({"n_bins": 0}, "n_bins = 0")],
@@ -85,7 +98,6 @@ def test_counts_without_noise_are_learned(mbi, kind):
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 def test_no_neighbour_moves_the_counts_by_more_than_is_paid_for(mbi, monkeypatch, relation):
     from oversafe.privacy import accountant
-    from oversafe.protect import graphical
 
     X, y = correlated(60)
     X = X.astype({"c": "object"})

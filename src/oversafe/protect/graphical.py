@@ -82,8 +82,13 @@ class _Graphical(CountingSynthesizer):
     def _rounds(self) -> int:
         return 0
 
-    def _learn(self, counts: Counts, label: str, accountant: Accountant) -> None:
+    def _budget(self, n_rows: int, n_columns: int, data: Material | None) -> tuple[Accountant, int]:
+        check_count("n_bins", self.n_bins, 1)
+        # Before anything is paid for.
         import_extra("mbi", "marginals", type(self).__name__)
+        return super()._budget(n_rows, n_columns, data)
+
+    def _learn(self, counts: Counts, label: str, accountant: Accountant) -> None:
         names = list(self._bins)
         # Another stream than the noise's.
         rng = np.random.default_rng(None if self.random_state is None else [self.random_state, 2])
