@@ -47,7 +47,9 @@ def test_the_whole_keeps_the_promised_epsilon_when_asked_to(table):
         inner,
         n_minority={str(c): n - 1 for c, n in sizes.items()},
         n_added={str(c): n for c, n in sizes.items()},
-        dimensions=model._settings(model.schema_, list(sizes), list(sizes.values()))["dimensions"],
+        dimensions=model._settings(model.schema_, list(sizes), list(sizes.values()), PrivBayes())[
+            "dimensions"
+        ],
         k_neighbors=1,
         keep_originals=False,
         target_delta=1e-6,
@@ -55,6 +57,29 @@ def test_the_whole_keeps_the_promised_epsilon_when_asked_to(table):
     assert again.epsilon == pytest.approx(model.guarantee_.epsilon)
     # A larger budget of the synthesizer would break the promise.
     assert not model.synthesizer_.guarantee_.epsilon > inner * (1 + 1e-9)
+
+
+def test_the_synthesizers_own_delta_is_paid_for_too(table):
+    X, y = table
+    sizes = {label: 60 for label in sorted(y.unique())}
+    settings = {
+        "epsilon": 3.0,
+        "delta": 1e-3,
+        "class_sizes": sizes,
+        "run_at": "proven",
+        "schema": public_schema(X),
+    }
+    pure = SMOTEDP(PrivBayes(), **settings).fit(X, y)
+    loose = SMOTEDP(PrivBayes(delta=1e-6), **settings).fit(X, y)
+    assert loose.guarantee_.status == "proven" and loose.guarantee_.delta == 1e-3
+    assert loose.synthesizer_.epsilon < pure.synthesizer_.epsilon
+    # A delta of its own that is as large as the whole's leaves nothing to prove.
+    with pytest.raises(InputError):
+        SMOTEDP(PrivBayes(delta=1e-3), **settings).fit(X, y)
+    nominal = SMOTEDP(PrivBayes(delta=1e-3), **{**settings, "run_at": "nominal"}).fit(X, y)
+    assert nominal.whole_ is None and any("nothing is proven" in c for c in nominal.guarantee_.caveats)
+    with pytest.raises(InputError, match="rows_per_person"):
+        SMOTEDP(PrivBayes(rows_per_person=2), **settings).fit(X, y)
 
 
 def test_rows_between_neighbours_vary_less_than_the_records():

@@ -183,7 +183,6 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
                 raise InputError("the table has 0 sample(s); give at least one row")
         else:
             X = validate_data(self, X, dtype=None, ensure_all_finite=False)
-            _check_finite(X)
         if not isinstance(getattr(y, "dtype", None), pd.CategoricalDtype):
             labels = column_or_1d(np.asarray(y), warn=True)
             if self.classes is None and self.schema is None:
@@ -197,7 +196,6 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
             validate_data(self, X, skip_check_array=True, reset=False)
         else:
             X = validate_data(self, X, dtype=None, ensure_all_finite=False, reset=False)
-            _check_finite(X)
         return self._numbers(X)
 
     def _numbers(self, X: Any) -> FloatArray:
@@ -229,8 +227,3 @@ def _features(column: Any, values: pd.Series, plain: bool) -> FloatArray:
     middle = sum(domain_codes(column)) / 2 if column.bounds is not None else 0.0
     filled = np.where(gaps, middle, codes)
     return np.column_stack([filled, gaps]) if column.missing else filled[:, None]
-
-
-def _check_finite(X: NDArray[Any]) -> None:
-    if X.dtype.kind == "f" and np.isinf(X).any():
-        raise InputError("X contains infinity; replace it by the largest value that makes sense, or by NaN")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -17,6 +18,7 @@ from oversafe.errors import InputError
 from oversafe.privacy.guarantee import SEEDED, Guarantee, check_epsilon
 from oversafe.privacy.oversampling import smote_budget, smote_cost
 from oversafe.protect.base import Synthesizer, check_labels
+from oversafe.protect.counting import DEFAULT_DELTA
 from oversafe.protect.quasi_identifiers import check_count
 from oversafe.protect.stable_smote import stable_smote
 
@@ -30,6 +32,10 @@ _NOMINAL = (
 _UNKNOWN_SIZES = (
     "what holds for the whole depends on the class sizes, which were read from the data; declare lower bounds "
     "with class_sizes="
+)
+
+_NOTHING = (
+    "for the whole nothing is proven: the synthesizer's own delta grows beyond the delta that was given"
 )
 
 
@@ -53,9 +59,9 @@ class SMOTEDP(Synthesizer):
     k_neighbors : int, default=1
         As in SMOTE; the paper's value.
     class_sizes : mapping of label to int, optional
-        Public: how many rows SMOTE makes of each class, all classes that exist, each with at least
-        ``k_neighbors + 2`` records in every table that could be the input. Without them the class sizes are read from
-        the data and nothing is proven.
+        Public: for each class that exists, how many records it has at least in every table that could be the input.
+        SMOTE makes as many rows of it. What is proven rests on it. Without them the class sizes are read from the data
+        and nothing is proven.
     run_at : {"nominal", "proven"}, default="nominal"
         What ``epsilon`` is the epsilon of.
     schema : Schema, optional
@@ -70,7 +76,7 @@ class SMOTEDP(Synthesizer):
     guarantee_ : Guarantee
         What the result promises.
     whole_ : Guarantee or None
-        What is proven for SMOTE and the synthesizer together, if the class sizes are public.
+        What is proven for SMOTE and the synthesizer together, if the class sizes are public and anything is.
     synthesizer_ : Synthesizer
         The fitted synthesizer.
 
@@ -120,14 +126,15 @@ class SMOTEDP(Synthesizer):
             raise InputError("run_at='proven' needs the class sizes; give public ones with class_sizes=")
         schema = self._check_schema(table, self.schema)
         classes, sizes = self._sizes(labels)
-        settings = self._settings(schema, classes, sizes)
+        inner = self._inner()
+        settings = self._settings(schema, classes, sizes, inner)
         epsilon = float(self.epsilon)
         if self.run_at == "proven":
             epsilon = smote_budget(epsilon, target_delta=self.delta, **settings)
 
         rng = np.random.default_rng(self.random_state)
         made, of = self._interpolate(table, labels, schema, dict(zip(classes, sizes, strict=True)), rng)
-        inner = self._inner().set_params(
+        inner.set_params(
             epsilon=epsilon, schema=schema, classes=list(classes), random_state=self.random_state
         )
         self.synthesizer_ = inner.fit(made, of)
@@ -135,7 +142,9 @@ class SMOTEDP(Synthesizer):
         self.class_counts_ = inner.class_counts_
         self.whole_ = None
         if self.class_sizes is not None:
-            self.whole_ = smote_cost(epsilon, target_delta=self.delta, **settings)
+            # With a large epsilon and a delta of the synthesizer's own there may be nothing to state.
+            with suppress(InputError):
+                self.whole_ = smote_cost(epsilon, target_delta=self.delta, **settings)
         self.guarantee_ = self._guarantee(inner.guarantee_)
 
     def _inner(self) -> Synthesizer:
@@ -150,6 +159,12 @@ class SMOTEDP(Synthesizer):
             )
         if known.get("relation", "replace-one") != "replace-one":
             raise InputError("the synthesizer has relation = 'add-remove'; use 'replace-one' within SMOTEDP")
+        for name in ("ledger", "rows_per_person"):
+            # Both would count the rows that SMOTE made, and not the records behind them.
+            if known.get(name) is not None:
+                raise InputError(
+                    f"the synthesizer has {name} set, which does not hold after SMOTE; leave it out"
+                )
         return inner
 
     def _sizes(self, labels: pd.Series) -> tuple[list[Any], list[int]]:
@@ -166,10 +181,15 @@ class SMOTEDP(Synthesizer):
             raise InputError(f"class_sizes names {len(classes)} class; name all that exist, at least 2")
         return classes, sizes
 
-    def _settings(self, schema: Schema, classes: list[Any], sizes: list[int]) -> dict[str, Any]:
+    def _settings(
+        self, schema: Schema, classes: list[Any], sizes: list[int], inner: Synthesizer
+    ) -> dict[str, Any]:
         dimensions = sum(
             len(column.categories or ()) if column.is_category else 1 + column.missing for column in schema
         )
+        # The synthesizer's own delta grows with the rows that a record changes, as its epsilon does.
+        delta = inner.get_params().get("delta", 0.0)
+        inner_delta = DEFAULT_DELTA if delta is None else float(delta)
         # A neighbouring table may have one record less of a class.
         return {
             "n_minority": {str(c): size - 1 for c, size in zip(classes, sizes, strict=True)},
@@ -178,6 +198,7 @@ class SMOTEDP(Synthesizer):
             "k_neighbors": int(self.k_neighbors),
             "keep_originals": False,
             "mechanism_relation": "replace-one",
+            "delta": inner_delta,
         }
 
     def _interpolate(
@@ -224,7 +245,7 @@ class SMOTEDP(Synthesizer):
                 kept.append(SEEDED)
             return self.whole_.weaken(*kept)
         if self.whole_ is None:
-            return inner.weaken(_NOMINAL, _UNKNOWN_SIZES)
+            return inner.weaken(_NOMINAL, _UNKNOWN_SIZES if self.class_sizes is None else _NOTHING)
         figure = f"epsilon = {self.whole_.epsilon:.4g}" + (f", delta = {self.delta:g}" if self.delta else "")
         return inner.weaken(_NOMINAL, f"for the whole {figure} is proven")
 
