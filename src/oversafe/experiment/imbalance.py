@@ -1,0 +1,147 @@
+"""The experiments of "Differential Privacy Under Class Imbalance": what is fitted, to what, and how it is scored.
+
+Features are as in the data sets, a fifth of the rows is for testing, and the learners keep their packages' settings; the
+published figures without privacy come out of that. Their weighted learners do not use the weights that the paper prints
+(n1 / n and n0 / n, under which weighting after SMOTE would change nothing): what fits the figures is a weight of 1 for the
+rare class and 2 n0 n1 / n^2 for the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
+
+from oversafe.data.datasets import load_dataset
+from oversafe.data.one_hot import fold_one_hot
+from oversafe.errors import InputError, import_extra
+from oversafe.measure.scores import imbalance_scores
+
+SETS = (
+    "ecoli",
+    "abalone",
+    "car_eval_34",
+    "solar_flare_m0",
+    "car_eval_4",
+    "yeast_me2",
+    "mammography",
+    "abalone_19",
+)
+
+
+class Split(NamedTuple):
+    """One split of a data set; label 1 is the rare class."""
+
+    X: pd.DataFrame
+    y: NDArray[np.int64]
+    X_test: pd.DataFrame
+    y_test: NDArray[np.int64]
+
+
+def split_of(name: str, seed: int, *, folded: bool = False) -> Split:
+    """Return a stratified split of a data set, four fifths for training.
+
+    Parameters
+    ----------
+    name : str
+        One of ``SETS``, or another data set of two classes.
+    seed : int
+        Of the split.
+    folded : bool, default=False
+        Whether one-hot columns become categories again.
+    """
+    X, labels = load_dataset(name)
+    if folded:
+        X = fold_one_hot(X)
+    y = (labels == labels.value_counts().idxmin()).to_numpy().astype(np.int64)
+    kept, tested = train_test_split(np.arange(len(y)), test_size=0.2, stratify=y, random_state=seed)
+    return Split(X.iloc[kept], y[kept], X.iloc[tested], y[tested])
+
+
+def scores_of(model: Any, split: Split) -> dict[str, float]:
+    """Return the scores of a fitted classifier on the test rows."""
+    found = imbalance_scores(
+        split.y_test, model.predict(split.X_test), model.predict_proba(split.X_test)[:, 1], n_bootstrap=0
+    )
+    return {str(key): float(value) for key, value in found["score"].items()}
+
+
+def published_weights(y: NDArray[np.int64]) -> dict[int, float]:
+    """Return the class weights that the published figures of the weighted learners fit."""
+    share = float(y.mean())
+    return {0: 2 * share * (1 - share), 1: 1.0}
+
+
+# ----------------------------------------------------------------------------------------- without privacy
+
+
+def _logistic(y: NDArray[np.int64], weighted: bool, seed: int) -> Any:
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(max_iter=500, class_weight=published_weights(y) if weighted else None)
+
+
+def _boosted(y: NDArray[np.int64], weighted: bool, seed: int) -> Any:
+    xgboost = import_extra("xgboost", "boost", "the boosted trees of the published tables")
+    # Weights of 1 and w0 are those of 1 / w0 and 1, but for how much the trees are regularised, which counts here.
+    return _Weighted(xgboost.XGBClassifier(n_jobs=1, random_state=seed), weighted)
+
+
+class _Weighted:
+    """A learner that takes the published weights as weights of the rows."""
+
+    def __init__(self, model: Any, weighted: bool):
+        self.model, self.weighted = model, weighted
+
+    def fit(self, X: Any, y: NDArray[np.int64]) -> _Weighted:
+        weights = published_weights(y)
+        rows = np.where(y == 1, weights[1], weights[0]) if self.weighted else None
+        self.model.fit(X, y, sample_weight=rows)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return self.model.predict(X)
+
+    def predict_proba(self, X: Any) -> Any:
+        return self.model.predict_proba(X)
+
+
+# The rows of the published tables: what is done to the rows first, the learner, and whether it is weighted.
+BASELINES: dict[str, tuple[str, Callable[[NDArray[np.int64], bool, int], Any], bool]] = {
+    "Identity + NonPriv. LogReg": ("Identity", _logistic, False),
+    "Identity + NonPriv. Weighted LogReg": ("Identity", _logistic, True),
+    "Identity + NonPriv. XGBoost": ("Identity", _boosted, False),
+    "Identity + NonPriv. Weighted XGBoost": ("Identity", _boosted, True),
+    "SMOTE + NonPriv. LogReg": ("SMOTE", _logistic, False),
+    "SMOTE + NonPriv. Weighted LogReg": ("SMOTE", _logistic, True),
+    "SMOTE + NonPriv. Weighted XGB": ("SMOTE", _boosted, True),
+    "SMOTE + NonPriv. XGBoost": ("SMOTE", _boosted, False),
+}
+
+
+def baseline_scores(name: str, approach: str, split: int) -> dict[str, float]:
+    """Return the scores of a learner without privacy on one split.
+
+    Parameters
+    ----------
+    name : str
+        The data set.
+    approach : str
+        A row of the published tables, one of ``BASELINES``.
+    split : int
+        The seed.
+    """
+    from imblearn.over_sampling import SMOTE
+
+    if approach not in BASELINES:
+        raise InputError(f"approach = {approach!r} was given; use one of {', '.join(BASELINES)}")
+    first, learner, weighted = BASELINES[approach]
+    data = split_of(name, split)
+    X, y = data.X, data.y
+    if first == "SMOTE":
+        X, y = SMOTE(random_state=split).fit_resample(X, y)
+    return scores_of(learner(y, weighted, split).fit(X, y), data)
