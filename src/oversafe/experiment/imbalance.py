@@ -1,9 +1,9 @@
 """The experiments of "Differential Privacy Under Class Imbalance": what is fitted, to what, and how it is scored.
 
-Features are as in the data sets, a fifth of the rows is for testing, and the learners keep their packages' settings; the
-published figures without privacy come out of that. Their weighted learners do not use the weights that the paper prints
-(n1 / n and n0 / n, under which weighting after SMOTE would change nothing): what fits the figures is a weight of 1 for the
-rare class and 2 n0 n1 / n^2 for the other.
+Features are as in the data sets, a fifth of the rows is for testing, and the learners keep their packages' settings;
+the published figures without privacy come out of that. Their weighted learners do not use the weights that the paper
+prints (n1 / n and n0 / n, under which weighting after SMOTE would change nothing): what fits the figures is a weight
+of 1 for the rare class and 2 n0 n1 / n^2 for the other.
 """
 
 from __future__ import annotations
