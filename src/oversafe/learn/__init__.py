@@ -3,6 +3,7 @@
 from oversafe.learn.bagging import PrivateBaggingClassifier
 from oversafe.learn.balanced_synthesis import BalancedSynthesisClassifier
 from oversafe.learn.base import PrivateLearner, TuningWarning
+from oversafe.learn.chooser import Choice, PrivateClassifier, choose_classifier
 from oversafe.learn.linear import PrivateLinearSVC, PrivateLogisticRegression
 from oversafe.learn.threshold import (
     PrivateThresholdClassifier,
@@ -13,13 +14,16 @@ from oversafe.learn.threshold import (
 
 __all__ = [
     "BalancedSynthesisClassifier",
+    "Choice",
     "PrivateBaggingClassifier",
+    "PrivateClassifier",
     "PrivateLearner",
     "PrivateLinearSVC",
     "PrivateLogisticRegression",
     "PrivateThresholdClassifier",
     "ThresholdBounds",
     "TuningWarning",
+    "choose_classifier",
     "threshold_bounds",
     "threshold_scores",
 ]
