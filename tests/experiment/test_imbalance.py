@@ -5,11 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from benchmarks.imbalance_baselines import COMPARED, published
 
 from oversafe.errors import InputError
-from oversafe.experiment.imbalance import BASELINES, SETS, baseline_scores, published_weights, split_of
+from oversafe.experiment.imbalance import (
+    BASELINES,
+    RANKED,
+    SETS,
+    baseline_scores,
+    mean_ranks,
+    private_scores,
+    published_weights,
+    split_of,
+)
 
 
 def test_a_split_keeps_the_shares_and_no_row_is_on_both_sides() -> None:
@@ -63,3 +73,23 @@ def test_the_published_figures_come_out(name: str, data_folder: Path) -> None:
         for score in COMPARED:
             expected = published().loc[(name, approach), score]
             assert np.mean([own[score] for own in found]) == pytest.approx(expected, abs=0.12)
+
+
+def test_ranks_are_means_and_ties_share_them() -> None:
+    rows = [
+        {"name": name, "epsilon": 1.0, "split": 0, "method": method} | dict.fromkeys(RANKED, score)
+        for name, scores in {"one": (0.9, 0.5, 0.5), "two": (0.2, 0.1, 0.3)}.items()
+        for method, score in zip("abc", scores, strict=True)
+    ]
+    ranks = mean_ranks(pd.DataFrame(rows), ["a", "b", "c"])
+    assert ranks["auc"].tolist() == [1.5, 2.75, 1.75]
+    assert mean_ranks(pd.DataFrame(rows), ["a", "b"])["f1"].tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("method", ["Priv. LogReg", "Priv. Weighted LogReg", "PrivateClassifier"])
+def test_private_learners_are_scored(method: str) -> None:
+    scores = private_scores("breast_cancer", method, 1000.0, 0)
+    assert set(RANKED) <= set(scores)
+    assert 0.5 < scores["auc"] <= 1.0
+    with pytest.raises(InputError, match="method = 'none of them'"):
+        private_scores("breast_cancer", "none of them", 1.0, 0)
