@@ -1,8 +1,10 @@
-"""``python -m benchmarks NAME [--quick] [--json FILE]``; without a name, the list of names."""
+"""``python -m benchmarks NAME|all [--quick] [--json FILE]``; without a name, the list of names."""
 
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -69,6 +71,7 @@ BENCHMARKS: dict[str, ModuleType] = {
     "synthesizers": synthesizers,
     "umap-smotenc": umap_smotenc,
 }
+ALL = "all"
 
 
 def default_file(name: str, quick: bool) -> Path:
@@ -76,11 +79,30 @@ def default_file(name: str, quick: bool) -> Path:
     return CHECKOUT / "benchmarks" / "results" / f"{name}{'.local' if quick else ''}.json"
 
 
+def run_all(quick: bool, rounds: int | None, console: Console, names: Sequence[str] = ()) -> int:
+    """Run the benchmarks one after the other, each in a process of its own, and return 1 if any of them failed.
+
+    What ended already in a run that was stopped is not run again where a benchmark keeps its cells; the times are.
+    """
+    settings = ["--quick"] * quick + ([] if rounds is None else ["--rounds", str(rounds)])
+    failed = []
+    for name in names or sorted(BENCHMARKS):
+        console.rule(name)
+        done = subprocess.run([sys.executable, "-m", "benchmarks", name, *settings], cwd=CHECKOUT)
+        if done.returncode:
+            failed.append(name)
+    if failed:
+        console.print(f"these ended with an error: {', '.join(failed)}", highlight=False, soft_wrap=True)
+    return int(bool(failed))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description="Time oversafe against its peers."
     )
-    parser.add_argument("name", nargs="?", choices=sorted(BENCHMARKS), help="leave out to list them")
+    parser.add_argument(
+        "name", nargs="?", choices=[*sorted(BENCHMARKS), ALL], help="leave out to list them; all takes hours"
+    )
     parser.add_argument(
         "--quick", action="store_true", help="small input and few rounds: does it work at all"
     )
@@ -96,6 +118,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if options.rounds is not None and options.rounds < 1:
         parser.error(f"--rounds must be at least 1, not {options.rounds}")
+    if options.name == ALL:
+        if options.json is not None:
+            parser.error("--json takes one file, and all of them write one each; leave it out")
+        return run_all(options.quick, options.rounds, console)
     with tempfile.TemporaryDirectory() as folder:
         module = BENCHMARKS[options.name]
         if hasattr(module, "run"):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from benchmarks.__main__ import BENCHMARKS, default_file, main
+from benchmarks.__main__ import BENCHMARKS, default_file, main, run_all
 from benchmarks.anonymeter_peer import check_agreement as check_risks
 from benchmarks.peers import folder_of, python_of
 from benchmarks.read_csv import check_agreement, mixed_table
@@ -123,6 +123,24 @@ def test_an_unknown_name_or_number_of_rounds_is_refused(capsys: pytest.CaptureFi
             main(arguments)
         assert error.value.code == 2
     assert "at least 1" in capsys.readouterr().err
+
+
+def test_all_of_them_go_on_after_one_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        commands.append(command[2:])
+        return subprocess.CompletedProcess(command, int(command[3] == "counts"))
+
+    monkeypatch.setattr(subprocess, "run", run)
+    console = Console(record=True, width=200, file=StringIO())
+    assert run_all(True, 1, console) == 1
+    assert [command[1] for command in commands] == sorted(BENCHMARKS)
+    assert commands[0] == ["benchmarks", sorted(BENCHMARKS)[0], "--quick", "--rounds", "1"]
+    assert "ended with an error: counts\n" in console.export_text()
+    assert run_all(False, None, console, ["import"]) == 0
+    with pytest.raises(SystemExit):
+        main(["all", "--json", "figures.json"])
 
 
 def test_peers_have_an_environment_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
