@@ -66,8 +66,8 @@ EXPLANATIONS: Mapping[str, Explanation] = {
     ),
     "gem": Explanation(
         "A fully synthetic table from a neural network that is trained on noisy tables: every column, every column "
-        "within the classes and, where the rows suffice, those combinations of three columns (the label is one) that it "
-        "got most wrong before.",
+        "within the classes and, where the rows suffice, those combinations of three columns (the label may be one) "
+        "that it got most wrong before.",
         _COUNTED,
         "It keeps no relation of four columns, and combinations are measured in groups of values, as fine as the rows "
         "allow.",

@@ -43,7 +43,7 @@ _WITHOUT_TABLES = {"columns": 0.2, "within": 0.8}
 # A table may carry this much noise, as its total variation from the truth, and a class this share of its rows in a
 # group; groups are joined until they do.
 _TABLE_NOISE, _CLASS_NOISE = 0.1, 1.0
-# Tables in fewer groups of each column than this say less than they cost.
+# Tables in fewer groups of each column than this, and fewer tables than columns, say less than they cost.
 _FEWEST_GROUPS = 3
 # So many standard deviations of noise fit into a column's cell on average.
 _ROWS_PER_CELL = 0.5
@@ -59,11 +59,11 @@ _FEWEST_PRODUCTS, _PRODUCTS_WITHOUT_TABLES = 20, 8
 class GEM(CountingSynthesizer):
     """Train a generator of products of columns on the tables that it gets most wrong, round by round.
 
-    A network turns fixed vectors of noise into products of columns; a mixture of these is the model. After each column,
-    and each column within the classes, was counted with noise, every round chooses by the exponential mechanism the
-    tables of three columns in which the model is farthest off in some cell, measures them, and trains the network on all
-    that was measured ([1]_). The class is an input of the network, so that a rare class has as much of it as any
-    other, and rows of a class are drawn exactly. Needs the extra ``deep``.
+    A network turns fixed vectors of noise into products of columns; a mixture of these is the model. After each
+    column, and each column within the classes, was counted with noise, every round chooses by the exponential
+    mechanism the tables of three columns in which the model is farthest off in some cell, measures them, and trains
+    the network on all that was measured ([1]_). The class is an input of the network, so that a rare class has as
+    much of it as any other, and rows of a class are drawn exactly. Needs the extra ``deep``.
 
     Parameters
     ----------
@@ -133,11 +133,12 @@ class GEM(CountingSynthesizer):
     Notes
     -----
     Three columns, 100 tables, 100 steps and squared errors are the settings with which GEM won a study of class
-    imbalance ([2]_, Table 12). That study chose one table a round and had a graphics processor for fifty hours. Ten
-    rounds of ten tables, a width of 128 for 512 and a learning rate of 0.003 for 0.0001 take seconds here and are no
-    worse where both were tried, and so is the falling rate in place of the average of later states. Its alpha of 0.67
-    gives the choice four fifths of the budget; 0.33 was nearer to the data at every size. Tables are counted in groups of
-    cells that the noise leaves legible, and each count is believed as far as its noise allows.
+    imbalance ([2]_, Table 12). That study chose one table a round and took fifty hours on a graphics processor. What
+    differs here: ten rounds of ten tables; a width of 128 for 512, which was no worse; a learning rate of 0.003 for
+    0.0001, at which so few steps leave a rare class unlearned; a rate that falls to 0 in place of the average of later
+    states; and an alpha of 0.33 for 0.67, which gives the choice four fifths of the budget and was farther from the
+    data. Tables are counted in groups of cells that the noise leaves legible, and each count is believed as far as its
+    noise allows.
 
     References
     ----------
@@ -223,6 +224,7 @@ class GEM(CountingSynthesizer):
         plan = _Plan.of(
             accountant,
             self._n_rows,
+            len(names),
             counts.sizes[label],
             _candidates(len(names), self.marginals, rng),
             n_tables=int(self.n_tables),
@@ -243,11 +245,15 @@ class GEM(CountingSynthesizer):
                 learner.tables(),
                 n_steps=int(self.n_steps),
                 learning_rate=self.learning_rate,
-                progress=lambda share: self._report("Training the generator", (number + share) / (n_rounds + 1)),
+                progress=lambda share: self._report(
+                    "Training the generator", (number + share) / (n_rounds + 1)
+                ),
             )
 
         train(0)
-        for number, n_chosen in enumerate(np.diff(np.linspace(0, plan.n_tables, n_rounds + 1).astype(int)), 1):
+        for number, n_chosen in enumerate(
+            np.diff(np.linspace(0, plan.n_tables, n_rounds + 1).astype(int)), 1
+        ):
             learner.measure_tables(learner.choose(model, int(n_chosen)))
             train(number)
         self.tables_ = [tuple(names[i] for i in own) for own in learner.measured]
@@ -309,28 +315,30 @@ class _Plan:
         cls,
         accountant: Accountant,
         n_rows: int,
+        n_columns: int,
         n_classes: int,
         candidates: list[Columns],
         *,
         n_tables: int,
         alpha: float,
     ) -> _Plan:
+        split = alpha**2 / (alpha**2 + (1 - alpha) ** 2)
         n_tables = min(n_tables, len(candidates))
-        while True:
-            choice = alpha**2 / (alpha**2 + (1 - alpha) ** 2) if n_tables < len(candidates) else 0.0
-            share = accountant.left * _WITH_TABLES["tables"] * (1 - choice)
-            n_groups = {2: 0, 3: 0}
-            if n_tables:
+        fewest = min(n_columns, n_tables)
+        while n_tables >= max(fewest, 1):
+            # What is measured anyway needs no choice.
+            for choice in (0.0, split):
+                share = accountant.left * _WITH_TABLES["tables"] * (1 - choice)
                 # A table of m cells with noise of deviation s lies about 0.4 m s / n from the truth; summed over c
                 # classes its noise is that of root c tables.
                 cells = _TABLE_NOISE * n_rows / (0.4 * accountant.deviation(share / n_tables))
                 n_groups = {2: int(math.sqrt(cells / math.sqrt(n_classes))), 3: int(math.cbrt(cells))}
-            if not n_tables or max(n_groups[len(own)] for own in candidates) >= _FEWEST_GROUPS:
-                break
+                kept = [own for own in candidates if n_groups[len(own)] >= _FEWEST_GROUPS]
+                if kept and (choice or len(kept) <= n_tables):
+                    return cls(kept, min(n_tables, len(kept)), choice, n_groups)
             # Half as many have less noise each.
             n_tables //= 2
-        kept = [own for own in candidates if n_groups[len(own)] >= _FEWEST_GROUPS]
-        return cls(kept, min(n_tables, len(kept)), choice, n_groups)
+        return cls([], 0, 0.0, {2: 0, 3: 0})
 
     @property
     def shares(self) -> dict[str, float]:
@@ -383,7 +391,9 @@ class _Learner:
         self.guess = np.concatenate([np.maximum(own, 1e-3 / len(own)) for own in guess])
 
         self.class_noise = accountant.deviation(part)
-        self.class_groups = self._groups(int(min(max(_CLASS_NOISE * smallest / self.class_noise, 3.0), 1000.0)))
+        self.class_groups = self._groups(
+            int(min(max(_CLASS_NOISE * smallest / self.class_noise, 3.0), 1000.0))
+        )
         grouped = [
             np.stack([np.bincount(groups, weights=row) for row in own]).astype(np.int64)
             for groups, own in zip(self.class_groups, tables[len(names) :], strict=True)
@@ -446,7 +456,13 @@ class _Learner:
         return found
 
     def _as_shares(
-        self, columns: IntArray, groups: list[IntArray], counts: list[FloatArray], noise: float, *, by_class: bool
+        self,
+        columns: IntArray,
+        groups: list[IntArray],
+        counts: list[FloatArray],
+        noise: float,
+        *,
+        by_class: bool,
     ) -> Tables:
         shares = [own / self.total for own in counts]
         return Tables(columns, groups, shares, (self.total / noise) ** 2, by_class)

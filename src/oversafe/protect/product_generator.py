@@ -25,6 +25,8 @@ _LEVEL, _UNORDERED = 0.02, 0.3
 # Before it is fitted the network moves the logarithms of the margins by about so much.
 _SPREAD = 0.3
 _NO_CELL = -1e9
+# The steps of the classes' margins are so many times those of the network.
+_MARGIN_RATE = 15.0
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,9 @@ class Tables:
 class ProductGenerator:
     """Fixed vectors of noise, and a network that makes a product of columns of each of them, in every class.
 
-    The class is an input of the network beside the noise, and a class has as many products as any other, weighted by its
-    share. So the share of a class is what it was measured to be, a rare class has as much of the network as a frequent
-    one, and rows of a class are drawn exactly.
+    The class is an input of the network beside the noise, and a class has as many products as any other, weighted by
+    its share. So the share of a class is what it was measured to be, a rare class has as much of the network as a
+    frequent one, and rows of a class are drawn exactly.
 
     Parameters
     ----------
@@ -103,7 +105,9 @@ class ProductGenerator:
         noise = rng.normal(size=(n_products, embedding))
         of_class = np.eye(self.n_classes)
         self._inputs = _tensor(
-            np.concatenate([np.tile(noise, (self.n_classes, 1)), np.repeat(of_class, n_products, axis=0)], axis=1)
+            np.concatenate(
+                [np.tile(noise, (self.n_classes, 1)), np.repeat(of_class, n_products, axis=0)], axis=1
+            )
         )
         n_inputs = embedding + self.n_classes
         self._parameters: list[Any] = []
@@ -118,7 +122,10 @@ class ProductGenerator:
             _linear(n_inputs, self._n_columns * self._widest, rng) * _SPREAD,
             torch.zeros(self._n_columns * self._widest),
         ]
-        for own in self._parameters:
+        # A class's own margins by a straight way, which takes larger steps: a rare class weighs little in the loss, and
+        # would be the last thing that the network learns.
+        self._margins = torch.zeros(self.n_classes, 1, self._n_columns, self._widest)
+        for own in (*self._parameters, self._margins):
             own.requires_grad_()
 
     def fit(
@@ -133,7 +140,11 @@ class ProductGenerator:
         import torch
 
         asked = [_Asked.of(own, self.cells, self.n_classes, self._widest) for own in tables]
-        optimizer = torch.optim.Adam(self._parameters, lr=learning_rate)
+        groups: list[dict[str, Any]] = [
+            {"params": self._parameters},
+            {"params": [self._margins], "lr": _MARGIN_RATE * learning_rate},
+        ]
+        optimizer = torch.optim.Adam(groups, lr=learning_rate)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, n_steps)
         # In units in which noise alone is about one, whatever was counted.
         scale = 1.0 / max(sum(own.n_cells for own in asked), 1)
@@ -186,7 +197,10 @@ class ProductGenerator:
             variance, mean = torch.var_mean(hidden, dim=0, correction=0)
             hidden = (hidden - mean) * (scale / torch.sqrt(variance + 1e-5)) + shift
             features = torch.cat([torch.relu(hidden), features], dim=1)
-        return (features @ weights + bias).reshape(-1, self._n_columns, self._widest)
+        by_class = (features @ weights + bias).reshape(
+            self.n_classes, -1, self._n_columns, self._widest
+        ) + self._margins
+        return by_class.flatten(0, 1)
 
     def _products(self, moved: Any) -> Any:
         """Return the probability of each cell, of shape (columns, rows, cells)."""
@@ -236,7 +250,9 @@ class _Asked:
         for column, own in enumerate(groups):
             joins[column, np.arange(len(own)), own] = 1.0
         # Columns that are counted cell by cell need no joining.
-        plain = all(np.array_equal(own, np.arange(size)) for own, size in zip(groups, cells.sizes, strict=True))
+        plain = all(
+            np.array_equal(own, np.arange(size)) for own, size in zip(groups, cells.sizes, strict=True)
+        )
         self.joins = None if plain and self.n_groups == widest else _tensor(joins)
         self.places = [torch.as_tensor(own) for own in columns.T]
         self.shares: Any = None
