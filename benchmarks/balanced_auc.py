@@ -27,7 +27,7 @@ SETS = (
     "mammography",
     "abalone_19",
 )
-METHODS = ("PrivateMixture", "PrivBayes", "HistogramSynthesizer", "MST")
+METHODS = ("PrivateMixture", "PrivBayes", "HistogramSynthesizer", "GEM", "MST")
 EPSILONS = (0.1, 1.0, 5.0)
 SPLITS = 3
 _ROWS = 4_000

@@ -4,6 +4,7 @@ from oversafe.protect.anonymizer import KAnonymizer
 from oversafe.protect.base import Protector, Sampler, Synthesizer
 from oversafe.protect.bayesian_network import BayesianNetwork
 from oversafe.protect.copula import GaussianCopula
+from oversafe.protect.gem import GEM
 from oversafe.protect.generators import CTGAN, TVAE, CopulaGAN
 from oversafe.protect.graphical import AIM, MST
 from oversafe.protect.histograms import HistogramSynthesizer
@@ -29,6 +30,7 @@ __all__ = [
     "ADASYN",
     "AIM",
     "CTGAN",
+    "GEM",
     "MST",
     "SMOTE",
     "SMOTEDP",

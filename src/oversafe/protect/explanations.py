@@ -64,6 +64,14 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         _COUNTED,
         "It keeps no relation beyond those of the tree.",
     ),
+    "gem": Explanation(
+        "A fully synthetic table from a neural network that is trained on noisy tables: every column, every column "
+        "within the classes and, where the rows suffice, those combinations of three columns (the label may be one) "
+        "that it got most wrong before.",
+        _COUNTED,
+        "It keeps no relation of four columns, and combinations are measured in groups of values, as fine as the rows "
+        "allow.",
+    ),
     "histograms": Explanation(
         "A fully synthetic table; each column is drawn by itself from a noisy histogram within the class.",
         "Differential privacy with the given epsilon for every record, if the schema declares public ranges "

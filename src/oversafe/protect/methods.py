@@ -15,6 +15,7 @@ METHODS: Mapping[str, type[Protector]] = {
     "mixture": protect.PrivateMixture,
     "aim": protect.AIM,
     "mst": protect.MST,
+    "gem": protect.GEM,
     "histograms": protect.HistogramSynthesizer,
     "privbayes": protect.PrivBayes,
     "private-smote": protect.PrivateSMOTE,
