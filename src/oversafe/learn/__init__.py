@@ -3,6 +3,7 @@
 from oversafe.learn.bagging import PrivateBaggingClassifier
 from oversafe.learn.balanced_synthesis import BalancedSynthesisClassifier
 from oversafe.learn.base import PrivateLearner, TuningWarning
+from oversafe.learn.ft_transformer import PrivateFTTransformer
 from oversafe.learn.linear import PrivateLinearSVC, PrivateLogisticRegression
 from oversafe.learn.threshold import (
     PrivateThresholdClassifier,
@@ -14,6 +15,7 @@ from oversafe.learn.threshold import (
 __all__ = [
     "BalancedSynthesisClassifier",
     "PrivateBaggingClassifier",
+    "PrivateFTTransformer",
     "PrivateLearner",
     "PrivateLinearSVC",
     "PrivateLogisticRegression",

@@ -17,6 +17,8 @@ METHODS: Mapping[str, type[Protector]] = {
     "mst": protect.MST,
     "histograms": protect.HistogramSynthesizer,
     "privbayes": protect.PrivBayes,
+    "dpgan": protect.DPGAN,
+    "pategan": protect.PATEGAN,
     "private-smote": protect.PrivateSMOTE,
     "gaussian-copula": protect.GaussianCopula,
     "bayesian-network": protect.BayesianNetwork,
