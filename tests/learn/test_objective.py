@@ -15,7 +15,6 @@ from scipy.special import expit, softmax
 from scipy.stats import norm as normal
 
 from oversafe.errors import InputError
-from oversafe.learn.noise import gaussian, spherical_laplace, uniform
 from oversafe.learn.objective import (
     Risk,
     calibrate,
@@ -26,6 +25,7 @@ from oversafe.learn.objective import (
     split,
 )
 from oversafe.learn.solver import Problem
+from oversafe.privacy.noise import gaussian, spherical_laplace, uniform
 
 
 def balanced(y):

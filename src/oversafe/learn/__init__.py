@@ -4,6 +4,7 @@ from oversafe.learn.bagging import PrivateBaggingClassifier
 from oversafe.learn.balanced_synthesis import BalancedSynthesisClassifier
 from oversafe.learn.base import PrivateLearner, TuningWarning
 from oversafe.learn.chooser import Choice, PrivateClassifier, choose_classifier
+from oversafe.learn.ft_transformer import PrivateFTTransformer
 from oversafe.learn.linear import PrivateLinearSVC, PrivateLogisticRegression
 from oversafe.learn.threshold import (
     PrivateThresholdClassifier,
@@ -17,6 +18,7 @@ __all__ = [
     "Choice",
     "PrivateBaggingClassifier",
     "PrivateClassifier",
+    "PrivateFTTransformer",
     "PrivateLearner",
     "PrivateLinearSVC",
     "PrivateLogisticRegression",

@@ -96,8 +96,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
             raise InputError(
                 f"{next(iter(refused))} was given, and the guarantee does not cover it; use class_weight instead"
             )
-        check_epsilon(self.epsilon)
-        check_delta(self.delta)
+        self._check_budget()
         caveats = tuning_caveats()
         table, schema, found = self._read_table(X)
         caveats += found
@@ -108,6 +107,10 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
             caveats.append(SEEDED)
         self._fit(table, codes, schema, caveats)
         return self
+
+    def _check_budget(self) -> None:
+        check_epsilon(self.epsilon)
+        check_delta(self.delta)
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return how far each row is on a class's side: one column for two classes, else one per class."""

@@ -14,10 +14,10 @@ from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.learn.base import PrivateLearner, make_features, plan_features
 from oversafe.learn.features import encoded_width
-from oversafe.learn.noise import gaussian, random_source, spherical_laplace
 from oversafe.learn.objective import Calibration, LossName, Method, Risk, calibrate, paper_calibration
 from oversafe.learn.solver import Problem
 from oversafe.privacy.mechanisms import noisy_counts
+from oversafe.privacy.noise import gaussian, random_source, spherical_laplace
 
 FloatArray = NDArray[np.float64]
 ClassWeight = Literal["balanced", "threshold"] | Mapping[Any, float] | None

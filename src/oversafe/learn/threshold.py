@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.learn.base import PrivateLearner, make_features, plan_features
-from oversafe.learn.noise import gaussian, random_source, spherical_laplace
 from oversafe.learn.objective import gaussian_delta
 from oversafe.privacy.guarantee import check_delta, check_epsilon
+from oversafe.privacy.noise import gaussian, random_source, spherical_laplace
 
 FloatArray = NDArray[np.float64]
 

@@ -5,6 +5,7 @@ from oversafe.protect.base import Protector, Sampler, Synthesizer
 from oversafe.protect.bayesian_network import BayesianNetwork
 from oversafe.protect.copula import GaussianCopula
 from oversafe.protect.gem import GEM
+from oversafe.protect.dpgan import DPGAN
 from oversafe.protect.generators import CTGAN, TVAE, CopulaGAN
 from oversafe.protect.graphical import AIM, MST
 from oversafe.protect.histograms import HistogramSynthesizer
@@ -19,6 +20,7 @@ from oversafe.protect.oversamplers import (
     RandomOverSampler,
     RandomUnderSampler,
 )
+from oversafe.protect.pategan import PATEGAN
 from oversafe.protect.private_smote import PrivateSMOTE
 from oversafe.protect.privbayes import PrivBayes
 from oversafe.protect.quasi_identifiers import suggest_quasi_identifiers
@@ -31,7 +33,9 @@ __all__ = [
     "AIM",
     "CTGAN",
     "GEM",
+    "DPGAN",
     "MST",
+    "PATEGAN",
     "SMOTE",
     "SMOTEDP",
     "SMOTENC",

@@ -86,6 +86,18 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "It keeps no relation that the network leaves out, and of a class with few rows little more than each "
         "column by itself.",
     ),
+    "dpgan": Explanation(
+        "A fully synthetic table from a neural network that starts from noisy margins of the columns within the "
+        "classes and learns from a second one, which sees the rows through noisy gradients.",
+        _COUNTED,
+        "At a small epsilon it learns little beyond the margins; the methods that count are better on most tables.",
+    ),
+    "pategan": Explanation(
+        "A fully synthetic table from a neural network that starts from noisy margins of the columns within the "
+        "classes and learns from noisy votes of teachers, each of which sees rows of its own.",
+        _COUNTED,
+        "At a small epsilon it learns little beyond the margins; the methods that count are better on most tables.",
+    ),
     "private-smote": Explanation(
         "Rows whose quasi-identifiers fewer than k_anonymity rows share are replaced by noisy mixtures of their "
         "neighbours; the other rows stay as they are.",

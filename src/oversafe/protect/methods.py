@@ -18,6 +18,8 @@ METHODS: Mapping[str, type[Protector]] = {
     "gem": protect.GEM,
     "histograms": protect.HistogramSynthesizer,
     "privbayes": protect.PrivBayes,
+    "dpgan": protect.DPGAN,
+    "pategan": protect.PATEGAN,
     "private-smote": protect.PrivateSMOTE,
     "gaussian-copula": protect.GaussianCopula,
     "bayesian-network": protect.BayesianNetwork,

@@ -1,4 +1,4 @@
-"""Noise vectors for private learning, from the operating system's random source."""
+"""Continuous noise and random samples from the operating system's random source."""
 
 from __future__ import annotations
 
@@ -38,3 +38,8 @@ def uniform(size: int) -> FloatArray:
     words = np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
     # 53 bits, moved to the middle of their cells so that neither 0 nor 1 comes out.
     return ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+
+
+def poisson_sample(n: int, rate: float, rng: np.random.Generator | None) -> NDArray[np.int64]:
+    """Return the positions of a sample that holds each of n rows with the same chance, independently of the others."""
+    return np.flatnonzero((uniform(n) if rng is None else rng.random(n)) < rate)

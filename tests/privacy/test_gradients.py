@@ -1,0 +1,188 @@
+"""Noisy gradients: what they cost, against exact figures, and that copies with a mistake are caught.
+
+The audits hold at confidence 1 - 1e-6, so a test of the right step fails by chance with at most that probability. Those
+of broken copies have fixed seeds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from oversafe.errors import InputError
+from oversafe.measure import audit_epsilon
+from oversafe.privacy import gradients
+from oversafe.privacy.gradients import noise_for_steps, steps_epsilon
+from oversafe.privacy.noise import poisson_sample
+
+CONFIDENCE = 1 - 1e-6
+
+
+def divergence(epsilon: float, noise: float, rate: float, first: float, second: float) -> float:
+    """Return the hockey-stick divergence of two sampled sums in one dimension, by integration."""
+    x = np.linspace(-12 * noise - 1, 12 * noise + 1, 200_001)
+
+    def density(moved: float) -> np.ndarray:
+        return (1 - rate) * norm.pdf(x, scale=noise) + rate * norm.pdf(x, moved, noise)
+
+    return float(np.maximum(density(first) - np.exp(epsilon) * density(second), 0).sum() * (x[1] - x[0]))
+
+
+@pytest.mark.parametrize(("noise", "rate"), [(0.7, 0.1), (1.5, 0.3), (2.0, 1.0)])
+def test_the_cost_of_one_step_is_that_of_the_worst_pair(noise, rate):
+    for delta in (1e-3, 1e-5):
+        epsilon = steps_epsilon(noise, delta, rate=rate, steps=1)
+        assert divergence(epsilon, noise, rate, 1.0, -1.0) == pytest.approx(delta, rel=0.02)
+        one_way = steps_epsilon(noise, delta, rate=rate, steps=1, relation="add-remove")
+        assert divergence(one_way, noise, rate, 1.0, 0.0) == pytest.approx(delta, rel=0.02)
+        assert one_way < epsilon
+
+
+@pytest.mark.parametrize("angle", [0.5, 1.0, 2.0, 3.0])
+@pytest.mark.parametrize(("long", "short"), [(1.0, 1.0), (1.0, 0.3)])
+def test_no_other_pair_of_gradients_is_worse(angle, long, short):
+    noise, rate = 1.0, 0.2
+    a, b = long * np.array([1.0, 0.0]), short * np.array([np.cos(angle), np.sin(angle)])
+    grid = np.linspace(-7, 7, 301)
+    x = np.stack(np.meshgrid(grid, grid), axis=-1)
+    cell = (grid[1] - grid[0]) ** 2
+
+    def density(moved: np.ndarray) -> np.ndarray:
+        bell = norm.pdf(x).prod(axis=-1)
+        return (1 - rate) * bell + rate * norm.pdf(x - moved).prod(axis=-1)
+
+    for epsilon in (0.0, 0.3, 1.0):
+        worst = divergence(epsilon, noise, rate, 1.0, -1.0)
+        for first, second in ((a, b), (b, a)):
+            found = np.maximum(density(first) - np.exp(epsilon) * density(second), 0).sum() * cell
+            assert found <= worst * (1 + 1e-3)
+
+
+def test_steps_compose():
+    # Two steps, by integration over the first one's outcome.
+    noise, rate, epsilon = 1.0, 0.3, 1.5
+    grid = np.linspace(-9, 9, 1001)
+    step = grid[1] - grid[0]
+
+    def density(moved: float) -> np.ndarray:
+        return (1 - rate) * norm.pdf(grid) + rate * norm.pdf(grid, moved)
+
+    both, other = (np.multiply.outer(density(m), density(m)) for m in (1.0, -1.0))
+    delta = np.maximum(both - np.exp(epsilon) * other, 0).sum() * step**2
+    assert steps_epsilon(noise, float(delta), rate=rate, steps=2) == pytest.approx(epsilon, rel=0.01)
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize(("epsilon", "rate", "steps"), [(0.1, 0.05, 100), (1.0, 1.0, 20), (6.0, 0.1, 50)])
+def test_noise_fits_the_budget_and_hardly_less_would(relation, epsilon, rate, steps):
+    noise = noise_for_steps(epsilon, 1e-6, rate=rate, steps=steps, relation=relation)
+    kwargs = {"rate": rate, "steps": steps, "relation": relation}
+    assert steps_epsilon(noise, 1e-6, **kwargs) <= epsilon
+    assert steps_epsilon(0.98 * noise, 1e-6, **kwargs) > epsilon
+
+
+def test_what_cannot_be_paid_is_refused():
+    with pytest.raises(InputError, match="needs a delta"):
+        noise_for_steps(1.0, 0.0, rate=0.1, steps=10)
+
+
+@pytest.mark.parametrize("rng", [None, np.random.default_rng(0)], ids=["system", "seeded"])
+def test_a_poisson_sample_has_every_row_with_the_same_chance(rng):
+    counts = sum(np.bincount(poisson_sample(50, 0.3, rng), minlength=50) for _ in range(2000))
+    # Each is Bin(2000, 0.3); 50 of them within 6.5 deviations fail with probability below 1e-8.
+    assert (np.abs(counts - 600) < 6.5 * np.sqrt(2000 * 0.21)).all()
+    assert len({len(poisson_sample(50, 0.3, rng)) for _ in range(50)}) > 1
+    assert len(poisson_sample(20, 1.0, rng)) == 20
+
+
+# ------------------------------------------------------------------------------------------- with the extra
+
+
+@pytest.fixture
+def torch():
+    pytest.importorskip("opacus", reason="needs: pip install 'oversafe[deep]'")
+    return pytest.importorskip("torch")
+
+
+@pytest.mark.extras
+def test_gradients_are_shortened_over_all_parameters_together(torch):
+    a = torch.tensor([[3.0, 0.0], [0.0, 0.3], [float("nan"), 1.0], [float("inf"), 0.0]])
+    b = torch.tensor([[4.0], [0.4], [1.0], [1.0]])
+    first, second = gradients.clipped_sums([a, b], 1.0)
+    # The first row has norm 5 and is shortened to 1, the second has 0.5 and stays; the others tell nothing.
+    np.testing.assert_allclose(first, [0.6, 0.3], rtol=2e-3)
+    np.testing.assert_allclose(second, [0.8 + 0.4], rtol=2e-3)
+
+
+@pytest.mark.extras
+def test_a_step_without_noise_is_the_mean_of_shortened_gradients(torch):
+    with gradients.seeded_torch(np.random.default_rng(0)):
+        network = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+        X = torch.randn(700, 3)
+
+    def losses(net, rows):
+        return net(X[rows])[:, 0].square()
+
+    step = gradients.NoisyGradient(
+        network, clip=0.2, noise=0.0, n_rows=1000, rate=0.7, rng=np.random.default_rng(0)
+    )
+    rows = np.arange(700)
+    step.step(losses, rows)
+    found = torch.cat([p.grad.flatten() for p in network.parameters()])
+    expected = torch.zeros_like(found)
+    step.network.disable_hooks()
+    for i in rows:
+        own = torch.autograd.grad(losses(network, [i]).sum(), list(network.parameters()))
+        own = torch.cat([g.flatten() for g in own])
+        expected += own * min(1.0, 0.2 / float(own.norm())) / 700
+    torch.testing.assert_close(found, expected, rtol=5e-3, atol=1e-5)
+
+
+@pytest.mark.extras
+def test_an_empty_sample_has_noise_too(torch):
+    network = torch.nn.Linear(2, 1)
+    step = gradients.NoisyGradient(network, clip=1.0, noise=2.0, n_rows=100, rate=0.1, rng=None)
+    step.step(lambda net, rows: net(torch.zeros(len(rows), 2))[:, 0], np.arange(0))
+    drawn = np.concatenate([p.grad.numpy().ravel() for p in network.parameters()])
+    assert (drawn != 0).all()
+
+
+def audited(torch, rate: float, trials: int = 20_000) -> float:
+    """Return a bound on the epsilon of one step whose only row pulls with the longest gradient, either way."""
+    noise = noise_for_steps(1.0, 0.01, rate=rate, steps=1)
+
+    def run(pull, rng, size):
+        (total,) = gradients.clipped_sums([torch.tensor([[pull]])], 1.0)
+        sums = np.zeros(size)
+        sums[poisson_sample(size, rate, rng)] = total
+        return gradients.noisy(sums, noise, rng)
+
+    audit = audit_epsilon(
+        run, 40.0, -40.0, trials=trials, delta=0.01, confidence=CONFIDENCE, vectorized=True, random_state=0
+    )
+    return audit.lower_bound
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("rate", [0.3, 1.0])
+def test_one_step_survives_the_audit(torch, rate):
+    assert audited(torch, rate) <= 1.0
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("rate", [0.3, 1.0])
+@pytest.mark.parametrize("mistake", ["half of the noise", "no clipping"])
+def test_a_broken_step_is_caught(torch, monkeypatch, rate, mistake):
+    if mistake == "half of the noise":
+        honest = gradients.noisy
+        monkeypatch.setattr(
+            gradients, "noisy", lambda total, deviation, rng: honest(total, deviation / 2, rng)
+        )
+    else:
+        monkeypatch.setattr(
+            gradients,
+            "clipped_sums",
+            lambda found, clip: [g.reshape(len(g), -1).sum(dim=0).double().numpy() for g in found],
+        )
+    assert audited(torch, rate) > 1.0
