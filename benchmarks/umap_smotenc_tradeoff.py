@@ -24,24 +24,11 @@ from benchmarks.runner import CHECKOUT
 from oversafe import protect
 from oversafe.attack import ClosestRecord
 from oversafe.data import load_dataset
+from oversafe.experiment.papers.umap_smotenc import smotenc
 from oversafe.measure import tradeoff, train_on_release
 
 SETS = ["personal_loan", "dry_bean", "magic_gamma", "letter_recognition", "occupancy", "covertype_25k"]
 Table = tuple[pd.DataFrame, pd.Series]
-
-
-def smotenc(X: pd.DataFrame, y: pd.Series) -> Table:
-    """Return as many rows of each class as there are, made by SMOTE-NC from numbers scaled to [0, 1]."""
-    numbers = X.select_dtypes("number").columns
-    low, high = X[numbers].min(), X[numbers].max()
-    width = (high - low).where(high > low, 1)
-    scaled = X.assign(**((X[numbers] - low) / width).astype(float))
-    doubled = {label: 2 * count for label, count in y.value_counts().items()}
-    made, labels = protect.SMOTENC(sampling_strategy=doubled, random_state=0).fit_resample(scaled, y)
-    made, labels = made.iloc[len(X) :], labels.iloc[len(X) :]
-    back = made[numbers] * width + low
-    whole = [name for name in numbers if X[name].dtype.kind in "iu"]
-    return made.assign(**back).assign(**back[whole].round()).astype(X.dtypes), labels
 
 
 def umap_learn(X: pd.DataFrame, y: pd.Series) -> Table:

@@ -16,15 +16,23 @@ _TABLE = "CSV or Parquet file, or database address with its table (duckdb://file
 def compare(
     table: Annotated[str, typer.Argument(help=_TABLE)],
     label: Annotated[str, typer.Option("--label", "-l", help="The column that holds the class.")],
-    method: Annotated[
+    methods: Annotated[
         list[str] | None,
         typer.Option(
-            "--method", "-m", help="As in oversafe protect; may be given again. Eight when not given."
+            "--methods",
+            "--method",
+            "-m",
+            help="As in oversafe protect, with commas or given again; else eight.",
         ),
     ] = None,
-    epsilon: Annotated[
-        list[float] | None,
-        typer.Option("--epsilon", "-e", help="For the methods that have one; may be given again: 1 and 5."),
+    epsilons: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--epsilons",
+            "--epsilon",
+            "-e",
+            help="For the methods that have one, with commas or given again; else 1 and 5.",
+        ),
     ] = None,
     report: Annotated[
         Path, typer.Option(help="Write the page here (.html), and the figures beside it (.json).")
@@ -69,7 +77,7 @@ def compare(
 
     Every setting is kept as it ends: after a stop the same command goes on where it ended.
 
-    Examples:  oversafe compare t.csv -l y   |   oversafe compare t.csv -l y -m smote -m privbayes -e 0.5 -e 2
+    Examples:  oversafe compare t.csv -l y   |   oversafe compare t.csv -l y --methods smote,privbayes --epsilons 0.5,2
     --report c.html
     """
     if report.suffix.lower() not in (".html", ".htm"):
@@ -102,13 +110,13 @@ def compare(
     from oversafe.report.comparison import compare as run
     from oversafe.report.comparison_page import comparison_summary
 
-    options: dict[str, Any] = {} if not epsilon else {"epsilons": epsilon}
+    options: dict[str, Any] = {} if not epsilons else {"epsilons": _numbers(epsilons)}
     result = run(
         frame.drop(columns=list(left_out)),
         label,
         score=score,
         name=file_name(table),
-        methods=method or None,
+        methods=_split(methods) or None,
         schema=declared,
         quasi_identifiers=quasi_identifier,
         classifiers=classifiers,
@@ -127,3 +135,16 @@ def compare(
     console = Console()
     console.print(comparison_summary(result))
     console.print(f"Report: {report}", soft_wrap=True, markup=False, highlight=False)
+
+
+def _split(given: list[str] | None) -> list[str]:
+    return [part.strip() for text in given or () for part in text.split(",") if part.strip()]
+
+
+def _numbers(given: list[str]) -> list[float]:
+    try:
+        return [float(part) for part in _split(given)]
+    except ValueError:
+        raise InputError(
+            f"--epsilons {','.join(given)} was given; write numbers with commas, such as 0.5,2"
+        ) from None

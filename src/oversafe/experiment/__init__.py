@@ -2,5 +2,6 @@
 
 from oversafe.experiment.compare import compare
 from oversafe.experiment.grid import run_grid
+from oversafe.experiment.reproduce import Reproduction, reproduce
 
-__all__ = ["compare", "run_grid"]
+__all__ = ["Reproduction", "compare", "reproduce", "run_grid"]
