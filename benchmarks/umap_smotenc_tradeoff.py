@@ -18,50 +18,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedKFold, train_test_split
-from sklearn.naive_bayes import GaussianNB
-from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import LabelEncoder, OneHotEncoder, StandardScaler
-from sklearn.tree import DecisionTreeClassifier
 
 from benchmarks.runner import CHECKOUT
 from oversafe import protect
 from oversafe.attack import ClosestRecord
 from oversafe.data import load_dataset
+from oversafe.experiment.papers.umap_smotenc import smotenc
+from oversafe.measure import tradeoff, train_on_release
 
 SETS = ["personal_loan", "dry_bean", "magic_gamma", "letter_recognition", "occupancy", "covertype_25k"]
 Table = tuple[pd.DataFrame, pd.Series]
-
-
-def classifiers() -> dict[str, Any]:
-    from xgboost import XGBClassifier
-
-    return {
-        "lr": LogisticRegression(max_iter=1000),
-        "nb": GaussianNB(),
-        "dt": DecisionTreeClassifier(random_state=0),
-        "rf": RandomForestClassifier(random_state=0),
-        "xgb": XGBClassifier(n_jobs=1, random_state=0),
-        "mlp": MLPClassifier((64,), learning_rate_init=3e-3, max_iter=80, tol=1e-3, random_state=0),
-    }
-
-
-def smotenc(X: pd.DataFrame, y: pd.Series) -> Table:
-    """Return as many rows of each class as there are, made by SMOTE-NC from numbers scaled to [0, 1]."""
-    numbers = X.select_dtypes("number").columns
-    low, high = X[numbers].min(), X[numbers].max()
-    width = (high - low).where(high > low, 1)
-    scaled = X.assign(**((X[numbers] - low) / width).astype(float))
-    doubled = {label: 2 * count for label, count in y.value_counts().items()}
-    made, labels = protect.SMOTENC(sampling_strategy=doubled, random_state=0).fit_resample(scaled, y)
-    made, labels = made.iloc[len(X) :], labels.iloc[len(X) :]
-    back = made[numbers] * width + low
-    whole = [name for name in numbers if X[name].dtype.kind in "iu"]
-    return made.assign(**back).assign(**back[whole].round()).astype(X.dtypes), labels
 
 
 def umap_learn(X: pd.DataFrame, y: pd.Series) -> Table:
@@ -110,25 +77,9 @@ def generators() -> dict[str, Callable[[pd.DataFrame, pd.Series], Table]]:
     }
 
 
-def f1_scores(train: Table, test: Table) -> dict[str, float]:
-    X, y = train
-    X_test, y_test = test
-    categories = list(X.columns.difference(X.select_dtypes("number").columns))
-    numbers = [name for name in X.columns if name not in categories]
-    labels = LabelEncoder().fit(pd.concat([y, y_test]))
-    hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False).fit(X[categories])
-
-    def features(table: pd.DataFrame) -> np.ndarray:
-        return np.hstack([table[numbers].to_numpy(float), hot.transform(table[categories])])
-
-    average = "binary" if len(labels.classes_) == 2 else "macro"
-    scores = {}
-    for name, classifier in classifiers().items():
-        model = make_pipeline(StandardScaler(), classifier).fit(features(X), labels.transform(y))
-        scores[name] = float(
-            f1_score(labels.transform(y_test), model.predict(features(X_test)), average=average)
-        )
-    return scores
+def f1_scores(train: Table, test: Table, real: pd.DataFrame) -> dict[str, float]:
+    scores = train_on_release(train, test, train=real, classifiers="paper", random_state=0)
+    return scores.set_index("classifier")["f1"].to_dict()
 
 
 def distances(release: Table, train: Table, test: Table, all_columns: bool) -> dict[str, list[float]]:
@@ -147,13 +98,10 @@ def distances(release: Table, train: Table, test: Table, all_columns: bool) -> d
 
 def add_tradeoffs(rows: dict[str, dict[str, Any]], original: float) -> None:
     """Add equation 5 to each generator's row; the scales run over the generators that are there."""
-    best = np.max([row["distances"] for row in rows.values()], axis=0)
-    worst = min(row["mean_f1"] for row in rows.values())
-    for row in rows.values():
-        privacy = float(np.mean(np.array(row["distances"]) / best))
-        utility = (row["mean_f1"] - worst) / (original - worst) if original > worst else 1.0
-        row["privacy"], row["utility"] = privacy, utility
-        row["tradeoff"] = 2 * privacy * utility / (privacy + utility) if privacy + utility > 0 else 0.0
+    figures = pd.DataFrame({name: row["distances"] for name, row in rows.items()}).T
+    utility = pd.Series({name: row["mean_f1"] for name, row in rows.items()})
+    for name, row in tradeoff(figures, utility, original_utility=original).iterrows():
+        rows[str(name)] |= row[["privacy", "utility", "tradeoff"]].to_dict()
 
 
 def run(name: str, chosen: list[str], rows: int | None, all_columns: bool) -> dict[str, Any]:
@@ -166,7 +114,7 @@ def run(name: str, chosen: list[str], rows: int | None, all_columns: bool) -> di
         )
     train = X.iloc[train_rows].reset_index(drop=True), y.iloc[train_rows].reset_index(drop=True)
     test = X.iloc[test_rows].reset_index(drop=True), y.iloc[test_rows].reset_index(drop=True)
-    original = f1_scores(train, test)
+    original = f1_scores(train, test, train[0])
     mean = float(np.mean(list(original.values())))
     print(f"{name}: {len(train[0])} rows; trained on the original: {mean:.3f}", flush=True)
     result: dict[str, Any] = {"rows": len(train[0]), "original_f1": original, "original_mean_f1": mean}
@@ -179,7 +127,7 @@ def run(name: str, chosen: list[str], rows: int | None, all_columns: bool) -> di
             warnings.simplefilter("ignore")
             release = make(*train)
         seconds = perf_counter() - begin
-        scores = f1_scores(release, test)
+        scores = f1_scores(release, test, train[0])
         figures = distances(release, train, test, all_columns)
         result["baseline_distances"] = figures["baseline"]
         made[generator] = {

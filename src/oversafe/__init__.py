@@ -9,11 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from oversafe.report import audit
+    from oversafe.report import audit, compare
 
-__all__ = ["__version__", "audit"]
+__all__ = ["__version__", "audit", "compare"]
 
-_LAZY = {"audit": "oversafe.report"}
+_LAZY = {"audit": "oversafe.report", "compare": "oversafe.report"}
 _ROOMS = ("data", "privacy", "protect", "learn", "attack", "measure", "experiment", "report")
 
 

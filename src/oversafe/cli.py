@@ -16,6 +16,8 @@ import typer
 
 from oversafe.commands.account import account_app
 from oversafe.commands.budget import LedgerKeyOption, budget_app, ledger_notes
+from oversafe.commands.compare import compare
+from oversafe.commands.reproduce import reproduce
 from oversafe.errors import InputError, MissingExtraError
 from oversafe.text import listed, showable
 
@@ -40,6 +42,8 @@ schema_app = typer.Typer(
 app.add_typer(schema_app, name="schema")
 app.add_typer(account_app, name="account")
 app.add_typer(budget_app, name="budget")
+app.command()(compare)
+app.command()(reproduce)
 
 _TABLE = "CSV or Parquet file, or database address with its table (duckdb://file.ddb#table)."
 _EXIT_GATE, _EXIT_INPUT, _EXIT_DEFECT, _EXIT_INTERRUPTED = 1, 2, 3, 130

@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,22 +14,27 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from oversafe.attack import AttackResult, DistinSMOTE, ExactCopies, ReconSMOTE
+from oversafe.attack import AttackResult
 from oversafe.attack.copies import is_copy
+from oversafe.attack.release_attacks import (
+    AttackStep,
+    ClassTables,
+    attack_steps,
+    attacked_classes,
+    class_tables,
+)
 from oversafe.data import Schema, read_table
 from oversafe.data.column import value_key, value_keys
 from oversafe.data.files import write_text
 from oversafe.errors import InputError
 from oversafe.privacy import Guarantee, read_manifest
 from oversafe.report.kept import KeptSteps
-from oversafe.report.linkage import NEED_A_HOLDOUT, ClassTables, linkage_steps, why_not_at_all
+from oversafe.report.linkage import linkage_headline, why_not_at_all
 from oversafe.report.verdict import Finding, Verdict, judge
 
 _FORMAT = "oversafe-audit"
 _VERSION = 1
 _NO_MANIFEST = "the release came without a manifest, so nothing is known of how it was made"
-# A class that fewer rows speak for cannot hold the three lines of three rows that name a record.
-_FEWEST_ROWS = 7
 _MOST_POINTS = 600
 
 
@@ -186,9 +191,11 @@ def audit(
     kept = None if resume is None else KeptSteps(Path(resume), (release, real, holdout), label)
 
     findings: list[Finding] = []
+    results: list[AttackResult] = []
     not_run: dict[str, str] = {}
     stopped = False
-    for title, step in _steps(material, findings, not_run):
+    for step in _steps(material, results, not_run):
+        title = step.title
         if stopped:
             not_run[title] = "the audit was stopped before"
             continue
@@ -198,7 +205,7 @@ def audit(
         if progress is not None:
             progress(title)
         try:
-            finding = step() if kept is None else kept.run(title, step)
+            finding = _find(step) if kept is None else kept.run(title, partial(_find, step))
         except KeyboardInterrupt:
             # What was found so far is worth its report; what was not tried is named in it.
             not_run[title] = "the audit was stopped during it"
@@ -206,6 +213,7 @@ def audit(
             continue
         if finding is not None:
             findings.append(finding)
+            results.append(finding.result)
     findings.sort(key=lambda f: (f.certain_records > 0, f.result.interval[0], f.result.risk), reverse=True)
     return Audit(
         judge(findings, guarantee),
@@ -302,65 +310,34 @@ class _Material:
             "holdout_rows": None if self.holdout is None else len(self.holdout),
         }
 
-    def attacked_classes(self) -> list[str]:
-        """The classes whose records are at risk: all but the largest, or all when it is not known which."""
-        classes = set(value_keys(self.release[self.label]))
-        if self.real is not None:
-            counts = value_keys(self.real[self.label]).value_counts()
-            classes = (classes | set(counts.index)) - {counts.index[0]}
-        return sorted(classes)
 
-    def rows(self, table: pd.DataFrame, label: str) -> pd.DataFrame:
-        """The feature columns of one class; 1, 1.0 and "1" are the same one, as files have it."""
-        return table.loc[(value_keys(table[self.label]) == label).to_numpy(), self.columns].reset_index(
-            drop=True
-        )
-
-
-def _steps(
-    material: _Material, findings: list[Finding], not_run: dict[str, str]
-) -> Iterator[tuple[str, Callable[[], Finding | None]]]:
+def _steps(material: _Material, results: list[AttackResult], not_run: dict[str, str]) -> Iterator[AttackStep]:
     if material.real is None:
         not_run["ExactCopies"] = "it needs the real table (--real)"
     not_run |= why_not_at_all(material.real is not None, material.holdout is not None)
-    compared = []
-    for label in material.attacked_classes():
-        rows = material.rows(material.release, label)
-        real = None if material.real is None else material.rows(material.real, label)
-        held = None if material.holdout is None else material.rows(material.holdout, label)
-        what = f"class {label!r}"
-        if rows.empty:
-            not_run[f"every attack on {what}"] = "the release has no row of it"
-            continue
-        if real is not None and real.empty:
-            not_run[f"every attack on {what}"] = "the real table has no such class"
-            continue
-        if len(rows) < _FEWEST_ROWS:
-            not_run[f"ReconSMOTE on {what}"] = f"the release has only {len(rows)} rows of it"
-        else:
-            yield f"ReconSMOTE on {what}", partial(_reconstruct, rows, real, label)
-            found = [
-                f.result
-                for f in findings
-                if f.result.name == "ReconSMOTE" and f.result.details["class"] == label
-            ]
-            if found and (real is not None or found[0].details.get("released", 0)):
-                yield f"DistinSMOTE on {what}", partial(_distinguish, rows, real, label)
-            else:
-                not_run[f"DistinSMOTE on {what}"] = "no row of the release was found to be a real record"
-        if real is not None:
-            if held is not None and held.empty:
-                not_run[f"{NEED_A_HOLDOUT} on {what}"] = "the holdout has no row of it"
-                held = None
-            yield f"ExactCopies on {what}", partial(_copies, rows, real, held, label)
-            compared.append(ClassTables(label, rows, real, held))
-    yield from linkage_steps(compared, findings, not_run)
+    real_labels = None if material.real is None else material.real[material.label]
+    tables = (material.release, material.real, material.holdout)
+    classes = [
+        class_tables(label, material.label, material.columns, tables)
+        for label in attacked_classes(material.release[material.label], real_labels)
+    ]
+    yield from attack_steps(classes, results, not_run)
 
 
-def _reconstruct(rows: pd.DataFrame, real: pd.DataFrame | None, label: str) -> Finding:
-    result = _labelled(ReconSMOTE().run(rows, real=real), label)
-    found = len(result.records)
-    if real is None:
+def _find(step: AttackStep) -> Finding | None:
+    """Run an attack and say what it found."""
+    result = step.run()
+    if result is None:
+        return None
+    known = {"ReconSMOTE": _reconstructed, "DistinSMOTE": _distinguished, "ExactCopies": _copied}
+    if result.name in known:
+        return known[result.name](result, step.tables)
+    return Finding(result, linkage_headline(result, step.tables.label))
+
+
+def _reconstructed(result: Any, tables: ClassTables) -> Finding:
+    found, label = len(result.records), tables.label
+    if tables.real is None:
         certain = found
         headline = f"{_people(found)} of class {label!r} can be computed from the released rows alone."
     else:
@@ -369,7 +346,7 @@ def _reconstruct(rows: pd.DataFrame, real: pd.DataFrame | None, label: str) -> F
             f"{certain} of the {total} real records of class {label!r} "
             "can be computed from the released rows alone."
         )
-    return Finding(result, headline, certain, _picture(rows, result.records) if found else None)
+    return Finding(result, headline, certain, _picture(tables.release, result.records) if found else None)
 
 
 def _picture(rows: pd.DataFrame, records: pd.DataFrame) -> pd.DataFrame | None:
@@ -392,26 +369,21 @@ def _picture(rows: pd.DataFrame, records: pd.DataFrame) -> pd.DataFrame | None:
     return points
 
 
-def _distinguish(rows: pd.DataFrame, real: pd.DataFrame | None, label: str) -> Finding | None:
-    truth = None if real is None else is_copy(rows, real)
-    if truth is not None and not truth.any():
-        return None
-    result = _labelled(DistinSMOTE().run(rows, truth=truth), label)
-    headline = f"The real rows of class {label!r} can be told from the added ones in the released table."
+def _distinguished(result: AttackResult, tables: ClassTables) -> Finding:
+    headline = (
+        f"The real rows of class {tables.label!r} can be told from the added ones in the released table."
+    )
     if result.interval[0] <= 0:
-        headline = f"The rows of class {label!r} do not show which of them are real."
+        headline = f"The rows of class {tables.label!r} do not show which of them are real."
     return Finding(result, headline)
 
 
-def _copies(rows: pd.DataFrame, real: pd.DataFrame, holdout: pd.DataFrame | None, label: str) -> Finding:
-    result = _labelled(ExactCopies().run(rows, real, holdout), label)
+def _copied(result: AttackResult, tables: ClassTables) -> Finding:
     copied, total = result.details["copied"], result.details["distinct_real"]
-    headline = f"{copied} of the {total} real records of class {label!r} stand in the release as they are."
-    return Finding(result, headline)
-
-
-def _labelled(result: AttackResult, label: str) -> Any:
-    return replace(result, details={"class": label, **result.details})
+    return Finding(
+        result,
+        f"{copied} of the {total} real records of class {tables.label!r} stand in the release as they are.",
+    )
 
 
 def _people(count: int) -> str:

@@ -1,0 +1,223 @@
+"""Every attack that the material at hand allows on a release, class by class, in the order of their severity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import pandas as pd
+
+from oversafe.attack.base import AttackResult
+from oversafe.attack.copies import ExactCopies, is_copy
+from oversafe.attack.distinguishing import DistinSMOTE
+from oversafe.attack.inference import AttributeInference
+from oversafe.attack.linkability import Linkability
+from oversafe.attack.reconstruction import ReconSMOTE
+from oversafe.attack.similarity import ClosestRecord, NaiveDistinguisher
+from oversafe.attack.singling_out import SinglingOut
+from oversafe.data.column import value_keys
+
+NEED_A_HOLDOUT = "Linkability, SinglingOut, AttributeInference and ClosestRecord"
+
+# Attacks on the same tables must say the same thing twice.
+_SEED = 0
+# A class that fewer rows speak for cannot hold the three lines of three rows that name a record.
+_FEWEST_ROWS = 7
+
+Step = Callable[[], AttackResult | None]
+
+
+@dataclass(frozen=True)
+class ClassTables:
+    """The rows of one class in each table, without the label.
+
+    Parameters
+    ----------
+    label : str
+        The class.
+    release, real, holdout : DataFrame
+        Its released rows, the real ones they were made from, and real ones that had no part in them.
+    """
+
+    label: str
+    release: pd.DataFrame
+    real: pd.DataFrame | None = None
+    holdout: pd.DataFrame | None = None
+
+
+@dataclass(frozen=True)
+class AttackStep:
+    """An attack that can be run.
+
+    Parameters
+    ----------
+    title : str
+        What it is called.
+    tables : ClassTables
+        What it is run on.
+    run : callable
+        Runs it; None if there is nothing for it to say.
+    """
+
+    title: str
+    tables: ClassTables
+    run: Step
+
+
+def attacked_classes(release: pd.Series, real: pd.Series | None) -> list[str]:
+    """Return the classes whose records are at risk: all but the largest, or all when it is not known which."""
+    classes = set(value_keys(release))
+    if real is not None:
+        counts = value_keys(real).value_counts()
+        classes = (classes | set(counts.index)) - {counts.index[0]}
+    return sorted(classes)
+
+
+def class_tables(
+    label: str, column: str, columns: Sequence[Any], tables: Sequence[pd.DataFrame | None]
+) -> ClassTables:
+    """Return one class of a release, the real table and the holdout, in the given columns."""
+
+    def rows(table: pd.DataFrame | None) -> pd.DataFrame | None:
+        if table is None:
+            return None
+        # 1, 1.0 and "1" are the same class, as files have it.
+        own = (value_keys(table[column]) == label).to_numpy()
+        return table.loc[own, list(columns)].reset_index(drop=True)
+
+    release, real, holdout = (rows(table) for table in tables)
+    assert release is not None
+    return ClassTables(label, release, real, holdout)
+
+
+def attack_steps(
+    classes: Sequence[ClassTables], results: Sequence[AttackResult], not_run: dict[str, str]
+) -> Iterator[AttackStep]:
+    """Yield the attacks that can be run, the gravest first.
+
+    Parameters
+    ----------
+    classes : sequence of ClassTables
+        What is attacked.
+    results : sequence of AttackResult
+        What was found so far: append each result before the next step is asked for, since later attacks build on
+        earlier ones.
+    not_run : dict
+        Is told which attacks are left out, and why.
+    """
+    compared = []
+    for tables in classes:
+        what = f"class {tables.label!r}"
+        if tables.release.empty:
+            not_run[f"every attack on {what}"] = "the release has no row of it"
+            continue
+        if tables.real is not None and tables.real.empty:
+            not_run[f"every attack on {what}"] = "the real table has no such class"
+            continue
+        yield from _geometry(tables, results, not_run)
+        if tables.real is not None:
+            if tables.holdout is not None and tables.holdout.empty:
+                not_run[f"{NEED_A_HOLDOUT} on {what}"] = "the holdout has no row of it"
+                tables = replace(tables, holdout=None)
+            yield AttackStep(f"ExactCopies on {what}", tables, partial(_copies, tables))
+            compared.append(tables)
+    yield from _linkage([tables for tables in compared if tables.holdout is not None], results, not_run)
+    for tables in compared:
+        title = f"NaiveDistinguisher on class {tables.label!r}"
+        copied = is_copy(tables.release, tables.real)
+        if not copied.any():
+            not_run[title] = "no released row is a real record, so there is none to be told from the others"
+        elif min(len(tables.real if tables.real is not None else ()), int((~copied).sum())) < 2:
+            not_run[title] = "it needs at least two real and two other rows"
+        else:
+            yield AttackStep(title, tables, partial(_naive, tables, results))
+
+
+def reconstruction_of(results: Sequence[AttackResult], label: str) -> AttackResult | None:
+    """Return what the reconstruction attack got out of a class."""
+    for result in results:
+        if result.name == "ReconSMOTE" and result.details.get("class") == label:
+            return result
+    return None
+
+
+def _geometry(
+    tables: ClassTables, results: Sequence[AttackResult], not_run: dict[str, str]
+) -> Iterator[AttackStep]:
+    what = f"class {tables.label!r}"
+    if len(tables.release) < _FEWEST_ROWS:
+        not_run[f"ReconSMOTE on {what}"] = f"the release has only {len(tables.release)} rows of it"
+        return
+    yield AttackStep(f"ReconSMOTE on {what}", tables, partial(_reconstruct, tables))
+    found = reconstruction_of(results, tables.label)
+    if found is not None and (tables.real is not None or found.details.get("released", 0)):
+        yield AttackStep(f"DistinSMOTE on {what}", tables, partial(_distinguish, tables))
+    else:
+        not_run[f"DistinSMOTE on {what}"] = "no row of the release was found to be a real record"
+
+
+def _linkage(
+    compared: Sequence[ClassTables], results: Sequence[AttackResult], not_run: dict[str, str]
+) -> Iterator[AttackStep]:
+    for make in _AGAINST_HOLDOUT:
+        for tables in compared:
+            attack = make()
+            title = f"{_title(attack)} on class {tables.label!r}"
+            if isinstance(attack, Linkability | AttributeInference) and tables.release.shape[1] < 2:
+                not_run[title] = "the tables share one column only"
+                continue
+            yield AttackStep(title, tables, partial(_against_holdout, attack, tables))
+    for tables in compared:
+        yield AttackStep(
+            f"ClosestRecord on class {tables.label!r}", tables, partial(_closest, tables, results)
+        )
+
+
+def _title(attack: Any) -> str:
+    name = type(attack).__name__
+    return f"{name} ({attack.mode})" if isinstance(attack, SinglingOut) else name
+
+
+_AGAINST_HOLDOUT: tuple[Callable[[], Any], ...] = (
+    lambda: SinglingOut("univariate", random_state=_SEED),
+    lambda: SinglingOut("multivariate", random_state=_SEED),
+    lambda: Linkability(random_state=_SEED),
+    lambda: AttributeInference(random_state=_SEED),
+)
+
+
+def _reconstruct(tables: ClassTables) -> AttackResult:
+    return _labelled(ReconSMOTE().run(tables.release, real=tables.real), tables)
+
+
+def _distinguish(tables: ClassTables) -> AttackResult | None:
+    truth = None if tables.real is None else is_copy(tables.release, tables.real)
+    if truth is not None and not truth.any():
+        return None
+    return _labelled(DistinSMOTE().run(tables.release, truth=truth), tables)
+
+
+def _copies(tables: ClassTables) -> AttackResult:
+    return _labelled(ExactCopies().run(tables.release, tables.real, tables.holdout), tables)
+
+
+def _against_holdout(attack: Any, tables: ClassTables) -> AttackResult:
+    return _labelled(attack.run(tables.release, tables.real, tables.holdout), tables)
+
+
+def _closest(tables: ClassTables, results: Sequence[AttackResult]) -> AttackResult:
+    known = reconstruction_of(results, tables.label)
+    attack = ClosestRecord(random_state=_SEED)
+    return _labelled(attack.run(tables.release, tables.real, tables.holdout, reconstruction=known), tables)
+
+
+def _naive(tables: ClassTables, results: Sequence[AttackResult]) -> AttackResult:
+    known = reconstruction_of(results, tables.label)
+    attack = NaiveDistinguisher(random_state=_SEED)
+    return _labelled(attack.run(tables.release, tables.real, reconstruction=known), tables)
+
+
+def _labelled(result: AttackResult, tables: ClassTables) -> Any:
+    return replace(result, details={"class": tables.label, **result.details})

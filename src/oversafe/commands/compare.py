@@ -1,0 +1,150 @@
+"""The command line's part for comparisons: ``oversafe compare``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from oversafe.errors import InputError
+from oversafe.text import listed
+
+_TABLE = "CSV or Parquet file, or database address with its table (duckdb://file.ddb#table)."
+
+
+def compare(
+    table: Annotated[str, typer.Argument(help=_TABLE)],
+    label: Annotated[str, typer.Option("--label", "-l", help="The column that holds the class.")],
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--methods",
+            "--method",
+            "-m",
+            help="As in oversafe protect, with commas or given again; else eight.",
+        ),
+    ] = None,
+    epsilons: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--epsilons",
+            "--epsilon",
+            "-e",
+            help="For the methods that have one, with commas or given again; else 1 and 5.",
+        ),
+    ] = None,
+    report: Annotated[
+        Path, typer.Option(help="Write the page here (.html), and the figures beside it (.json).")
+    ] = Path("comparison.html"),
+    resume: Annotated[
+        Path | None,
+        typer.Option(help="Folder that keeps finished settings; beside the page when not given."),
+    ] = None,
+    score: Annotated[
+        str, typer.Option(help="What utility is, such as auc, average_precision or f1.")
+    ] = "auc",
+    classifiers: Annotated[str, typer.Option(help="quick (two), or paper (six, extra boost).")] = "quick",
+    schema: Annotated[
+        Path | None, typer.Option(help="What the columns are; without it no guarantee is proven.")
+    ] = None,
+    quasi_identifier: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--quasi-identifier", "-q", help="A column that outsiders may know; may be given again."
+        ),
+    ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="A column to leave out, such as a name; may be given again.")
+    ] = None,
+    no_membership: Annotated[
+        bool,
+        typer.Option("--no-membership", help="Leave out the membership game, which takes most of the time."),
+    ] = False,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds after which no further setting is started.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Processes at a time; -1 is all cores.")] = -1,
+    seed: Annotated[int, typer.Option(help="Of folds and releases.")] = 0,
+    json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of the summary.")] = False,
+    separator: Annotated[str | None, typer.Option(help="Of CSV files; detected when not given.")] = None,
+    decimal: Annotated[
+        str | None, typer.Option(help="Decimal sign of CSV files; detected when not given.")
+    ] = None,
+    encoding: Annotated[str | None, typer.Option(help="Of CSV files; detected when not given.")] = None,
+) -> None:
+    """Say which protection gives the most utility for which risk on your table.
+
+    Every setting is kept as it ends: after a stop the same command goes on where it ended.
+
+    Examples:  oversafe compare t.csv -l y   |   oversafe compare t.csv -l y --methods smote,privbayes --epsilons 0.5,2
+    --report c.html
+    """
+    if report.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"--report {str(report)!r} was given; name a file that ends with .html")
+    if not report.parent.is_dir():
+        raise InputError(
+            f"{str(report.parent)!r} is not a folder; make it, or name another place to write to"
+        )
+    if seed < 0:
+        raise InputError(f"--seed {seed} was given; it is a whole number of at least 0")
+    from dataclasses import replace
+
+    from oversafe.data import Schema, read_table
+
+    frame = read_table(table, separator=separator, decimal=decimal, encoding=encoding)
+    left_out = set(drop or ())
+    if unknown := sorted(left_out.difference(frame.columns)):
+        raise InputError(
+            f"the table has no column {unknown[0]!r} to leave out; its columns are {listed(list(frame.columns))}"
+        )
+    if label in left_out:
+        raise InputError(f"the label column {label!r} cannot be left out; name another column")
+    declared = None if schema is None else replace(Schema.from_toml(schema), label=label)
+    if declared is not None:
+        declared = declared.drop(left_out.intersection(declared.names))
+
+    from rich.console import Console
+
+    from oversafe.report.audit import file_name
+    from oversafe.report.comparison import compare as run
+    from oversafe.report.comparison_page import comparison_summary
+
+    options: dict[str, Any] = {} if not epsilons else {"epsilons": _numbers(epsilons)}
+    result = run(
+        frame.drop(columns=list(left_out)),
+        label,
+        score=score,
+        name=file_name(table),
+        methods=_split(methods) or None,
+        schema=declared,
+        quasi_identifiers=quasi_identifier,
+        classifiers=classifiers,
+        membership=not no_membership,
+        store=resume if resume is not None else report.with_name(f"{report.stem}-cells"),
+        time_limit=time_limit,
+        random_state=seed,
+        n_jobs=jobs,
+        **options,
+    )
+    result.to_html(report)
+    result.to_json(report.with_suffix(".json"))
+    if json_output:
+        typer.echo(result.to_json())
+        return
+    console = Console()
+    console.print(comparison_summary(result))
+    console.print(f"Report: {report}", soft_wrap=True, markup=False, highlight=False)
+
+
+def _split(given: list[str] | None) -> list[str]:
+    return [part.strip() for text in given or () for part in text.split(",") if part.strip()]
+
+
+def _numbers(given: list[str]) -> list[float]:
+    try:
+        return [float(part) for part in _split(given)]
+    except ValueError:
+        raise InputError(
+            f"--epsilons {','.join(given)} was given; write numbers with commas, such as 0.5,2"
+        ) from None

@@ -1,0 +1,56 @@
+"""The command line's part for reproductions: ``oversafe reproduce``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from oversafe.errors import InputError
+
+
+def reproduce(
+    paper: Annotated[
+        str,
+        typer.Argument(
+            help="smote-and-mirrors, smote-dp, umap-smotenc or private-smote.", show_default=False
+        ),
+    ],
+    full: Annotated[
+        bool, typer.Option("--full/--quick", help="The paper's repetitions (hours), or few (minutes).")
+    ] = False,
+    report: Annotated[
+        Path | None, typer.Option(help="Write the page here (.html), and the figures beside it (.json).")
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="Folder that keeps what is finished; beside the page when not given.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Processes at a time; -1 is all cores.")] = -1,
+) -> None:
+    """Measure the tables of a paper and put them beside the published ones.
+
+    What is finished is kept: after a stop the same command goes on where it ended.
+
+    Examples:  oversafe reproduce smote-and-mirrors   |   oversafe reproduce umap-smotenc --full --report u.html
+    """
+    from oversafe.experiment.reproduce import load_paper
+    from oversafe.experiment.reproduce import reproduce as run
+
+    load_paper(paper)
+    page = report if report is not None else Path(f"{paper}-{'full' if full else 'quick'}.html")
+    if page.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"--report {str(page)!r} was given; name a file that ends with .html")
+    if not page.parent.is_dir():
+        raise InputError(f"{str(page.parent)!r} is not a folder; make it, or name another place to write to")
+
+    from rich.console import Console
+
+    from oversafe.report.reproduction import reproduction_summary, write_reproduction
+
+    store = resume if resume is not None else page.with_name(f"{page.stem}-cells")
+    found = run(paper, quick=not full, store=store, n_jobs=jobs)
+    write_reproduction(found, page)
+    console = Console()
+    console.print(reproduction_summary(found))
+    console.print(f"Report: {page}", soft_wrap=True, markup=False, highlight=False)

@@ -1,0 +1,376 @@
+"""Protectors on one's own table: what each keeps, what it gives away, what it promises and what it costs."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from oversafe.attack import AttackResult, GroundHog
+from oversafe.attack.game import seeded_copy
+from oversafe.attack.release_attacks import attack_steps, attacked_classes, class_tables
+from oversafe.data import Schema, read_table
+from oversafe.errors import InputError
+from oversafe.experiment.grid import run_grid
+from oversafe.experiment.memory import PeakMemory
+from oversafe.measure.fidelity import FIGURES, fidelity
+from oversafe.measure.scores import SCORES
+from oversafe.measure.utility import folds, make_release, positive_class, summarize, train_on_release
+from oversafe.privacy.guarantee import SEEDED, Guarantee
+
+ORIGINAL = "original"
+# Of every family one that needs no extra: oversampling, noisy oversampling, generalisation, models without and with
+# differential privacy.
+DEFAULT_METHODS = (
+    "smote",
+    "private-smote",
+    "k-anonymizer",
+    "gaussian-copula",
+    "bayesian-network",
+    "histograms",
+    "privbayes",
+    "mixture",
+)
+DEFAULT_EPSILONS = (1.0, 5.0)
+
+# The game is played on so many rows, or every release of a large table would be made hundreds of times.
+_GAME_ROWS = 400
+_GAME_TARGETS, _GAME_TRAIN, _GAME_TEST = 4, 40, 40
+
+
+def compare(
+    table: pd.DataFrame | str | Path,
+    label: str,
+    *,
+    methods: Sequence[str] | Mapping[str, Any] | None = None,
+    epsilons: Sequence[float] = DEFAULT_EPSILONS,
+    schema: Schema | None = None,
+    quasi_identifiers: Sequence[str] | None = None,
+    classifiers: str = "quick",
+    n_folds: int = 3,
+    n_repeats: int = 2,
+    membership: bool = True,
+    store: str | Path | None = None,
+    time_limit: float | None = None,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    progress: bool | None = None,
+) -> pd.DataFrame:
+    """Run protectors on a table and return what each keeps, gives away, promises and costs.
+
+    Each method and setting is one cell of a grid: stored as it ends, never run twice with the same store, and moved
+    to a cluster by ``joblib.parallel_config``. Use :func:`oversafe.compare` for the page and the recommendation.
+
+    Parameters
+    ----------
+    table : DataFrame or path
+        The real table.
+    label : str
+        The column that holds the class.
+    methods : sequence of str, or mapping of str to protector, optional
+        Names as ``oversafe protect --method`` has them, or protectors under names of your own.
+    epsilons : sequence of float, default=(1.0, 5.0)
+        For the named methods that take one.
+    schema : Schema, optional
+        What the columns are, and which of their domains are public: without it no guarantee is proven.
+    quasi_identifiers : sequence of str, optional
+        Columns that outsiders may know, for the methods that ask.
+    classifiers : {"quick", "paper"}, default="quick"
+        See :func:`oversafe.measure.train_on_synthetic`.
+    n_folds, n_repeats : int
+        Of the utility; the attacks look at the release of the first fold, with its test rows as holdout.
+    membership : bool, default=True
+        Whether the membership game is played, on a sample of the rows; it makes hundreds of releases.
+    store : path, optional
+        A folder that keeps the finished cells, readable by its owner alone.
+    time_limit : float, optional
+        Seconds after which no further cell is started.
+    random_state : int, default=0
+        Of folds and releases.
+    n_jobs : int, optional
+        As in joblib.
+    progress : bool, optional
+        Whether to show a bar with the time left; by default if the standard error is a terminal.
+
+    Returns
+    -------
+    DataFrame
+        One row per cell: "method", "epsilon", "status", "seconds", "error"; each score with its interval ("auc",
+        "auc_low", "auc_high", ...); the figures of :func:`oversafe.measure.fidelity`; "attacks", a table of all
+        attacks; "not_run", the reasons of those that were left out; "guarantee" as
+        :meth:`oversafe.privacy.Guarantee.to_dict` gives it for a release without a seed; "fit_seconds" and "fit_memory"
+        (bytes) of one release. The first row, "original", is the real table, which nothing is made from.
+
+    Raises
+    ------
+    InputError
+        If the table cannot be used. A method that fails is a row with its error.
+
+    Examples
+    --------
+    >>> from oversafe.data import load_dataset
+    >>> from oversafe.experiment import compare
+    >>> table = load_dataset("breast_cancer").frame
+    >>> cells = compare(table, "diagnosis", methods=["random-over"], n_repeats=1, membership=False)
+    >>> cells["method"].tolist()
+    ['original', 'random-over']
+    """
+    from oversafe import __version__
+
+    frame, described = _read(table, label, schema)
+    cell = CompareCell(frame, label, schema)
+    shared = {
+        "table": _fingerprint(frame),
+        "label": label,
+        "schema": None if schema is None else hashlib.sha256(schema.to_toml().encode()).hexdigest(),
+        "quasi_identifiers": list(quasi_identifiers or ()) or None,
+        "classifiers": classifiers,
+        "n_folds": n_folds,
+        "n_repeats": n_repeats,
+        "membership": membership,
+        "random_state": random_state,
+    }
+    for name in quasi_identifiers or ():
+        if name not in described.names or name == label:
+            raise InputError(f"the table has no feature column {name!r}; give quasi-identifiers it has")
+    # Told before anything is run.
+    next(folds(frame[label], n_folds, n_repeats, random_state))
+    cells = [
+        {"method": name, "epsilon": epsilon, "protector": protector}
+        for name, epsilon, protector in _settings(methods, epsilons)
+    ]
+    found = run_grid(
+        cell,
+        [{**entry, **shared} for entry in cells],
+        store=store,
+        version=__version__,
+        time_limit=time_limit,
+        n_jobs=n_jobs,
+        progress=progress,
+    )
+    return found.drop(columns=[*shared, "protector"])
+
+
+@dataclass(frozen=True)
+class CompareCell:
+    """What is done for one method and setting; called by the grid, in whatever process.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The real table.
+    label : str
+        The column that holds the class.
+    schema : Schema, optional
+        As declared.
+    """
+
+    frame: pd.DataFrame
+    label: str
+    schema: Schema | None
+
+    def __call__(
+        self,
+        *,
+        method: str,
+        epsilon: float | None,
+        protector: Any,
+        quasi_identifiers: list[str] | None,
+        classifiers: Any,
+        n_folds: int,
+        n_repeats: int,
+        membership: bool,
+        random_state: int,
+        **known_by: Any,
+    ) -> dict[str, Any]:
+        """Return the figures of one cell."""
+        from joblib import parallel_config
+        from threadpoolctl import threadpool_limits
+
+        if protector is None and method != ORIGINAL:
+            from oversafe.protect.methods import METHODS, make_protector
+
+            asks = "quasi_identifiers" in METHODS[method]._get_param_names()
+            protector = make_protector(
+                method,
+                epsilon=epsilon,
+                schema=self.schema,
+                quasi_identifiers=quasi_identifiers if asks else None,
+            )
+        X, y = self.frame.drop(columns=self.label), self.frame[self.label]
+        # The cells are the parallel work: whatever runs inside one stays in its process, on one core.
+        with parallel_config(backend="sequential"), threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            positive = positive_class(y)
+            parts: list[pd.DataFrame] = []
+            result: dict[str, Any] = {}
+            for number, (train, test) in enumerate(folds(y, n_folds, n_repeats, random_state)):
+                rows = X.iloc[train].reset_index(drop=True), y.iloc[train].reset_index(drop=True)
+                held = X.iloc[test].reset_index(drop=True), y.iloc[test].reset_index(drop=True)
+                made = _Made.of(protector, rows, random_state + number)
+                scores = train_on_release(
+                    made.release,
+                    held,
+                    train=rows[0],
+                    classifiers=classifiers,
+                    positive=positive,
+                    random_state=random_state,
+                )
+                parts.append(scores.assign(repeat=number // n_folds, fold=number % n_folds))
+                if number == 0:
+                    result = self._look_at(made, rows, held)
+                    if membership and protector is not None:
+                        self._play(protector, rows, random_state, result)
+            utility = summarize(pd.concat(parts, ignore_index=True), n_folds)
+        for name in SCORES:
+            mean, low, high = utility.overall.loc[name]
+            result |= {name: float(mean), f"{name}_low": float(low), f"{name}_high": float(high)}
+        return {**result, "scores": utility.scores.drop(columns="seconds")}
+
+    def _look_at(self, made: _Made, rows: Any, held: Any) -> dict[str, Any]:
+        """Return fidelity, attacks, guarantee and cost of the first fold's release."""
+        release, real, holdout = (self._joined(*part) for part in (made.release, rows, held))
+        figures = fidelity(release, real).overall
+        found: list[AttackResult] = []
+        not_run: dict[str, str] = {}
+        if made.guarantee is not None:
+            columns = [name for name in real.columns if name != self.label]
+            tables = (release, real, holdout)
+            labels = attacked_classes(release[self.label], real[self.label])
+            classes = [class_tables(name, self.label, columns, tables) for name in labels]
+            for step in attack_steps(classes, found, not_run):
+                if (result := step.run()) is not None:
+                    found.append(result)
+        return {
+            **{name: float(figures[name]) for name in FIGURES},
+            "attacks": pd.DataFrame([_row(entry) for entry in found], columns=ATTACK_COLUMNS),
+            "not_run": not_run,
+            "guarantee": None if made.guarantee is None else _unseeded(made.guarantee).to_dict(),
+            "released_rows": len(release),
+            "fit_seconds": made.seconds,
+            "fit_memory": made.memory,
+        }
+
+    def _joined(self, X: Any, y: Any) -> pd.DataFrame:
+        return X.reset_index(drop=True).assign(**{self.label: pd.Series(y).reset_index(drop=True)})
+
+    def _play(self, protector: Any, rows: Any, random_state: int, result: dict[str, Any]) -> None:
+        """Add the membership game, on a sample in which the rarest class keeps its rows as far as it can."""
+        X, y = _game_table(rows[0], rows[1], random_state)
+        game = GroundHog(_GAME_TARGETS, _GAME_TRAIN, _GAME_TEST, per_record=True, random_state=random_state)
+        try:
+            found = game.run(protector, X, y)
+        except (InputError, ValueError) as error:
+            result["not_run"]["GroundHog"] = str(error)
+            return
+        label = str(y.value_counts().index[-1])
+        row = _row(replace(found, details={"class": label, **found.details}))
+        attacks = result["attacks"]
+        result["attacks"] = pd.concat([attacks, pd.DataFrame([row])], ignore_index=True)
+
+
+ATTACK_COLUMNS = ["attack", "class", "threat", "risk", "low", "high", "certain_records"]
+
+
+def _row(result: AttackResult) -> dict[str, Any]:
+    # Records that ReconSMOTE names are read out with certainty; the other attacks speak of chances.
+    certain = result.details.get("recovered", 0) if result.name == "ReconSMOTE" else 0
+    return {
+        "attack": result.name,
+        "class": str(result.details.get("class", "")),
+        "threat": result.threat,
+        "risk": float(result.risk),
+        "low": float(result.interval[0]),
+        "high": float(result.interval[1]),
+        "certain_records": int(certain),
+    }
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A release, and what it took."""
+
+    release: Any
+    guarantee: Guarantee | None
+    seconds: float | None
+    memory: int | None
+
+    @classmethod
+    def of(cls, protector: Any, rows: Any, seed: int) -> _Made:
+        if protector is None:
+            return cls(rows, None, None, None)
+        fresh = seeded_copy(protector, seed)
+        begin = time.perf_counter()
+        with PeakMemory() as memory:
+            release = make_release(fresh, rows[0], rows[1], None)
+        seconds = time.perf_counter() - begin
+        guarantee = getattr(fresh, "guarantee_", Guarantee.none("the method states none"))
+        return cls(release, guarantee, seconds, memory.bytes)
+
+
+def _settings(
+    methods: Sequence[str] | Mapping[str, Any] | None, epsilons: Sequence[float]
+) -> list[tuple[str, float | None, Any]]:
+    from oversafe.protect.methods import METHODS, check_method
+
+    chosen: list[tuple[str, float | None, Any]] = [(ORIGINAL, None, None)]
+    if isinstance(methods, Mapping):
+        return chosen + [(name, getattr(made, "epsilon", None), made) for name, made in methods.items()]
+    names = list(DEFAULT_METHODS if methods is None else methods)
+    if not names or not len(epsilons):
+        raise InputError("no method or no epsilon was given; give at least one of each")
+    for name in dict.fromkeys(names):
+        check_method(name)
+        takes = "epsilon" in METHODS[name]._get_param_names()
+        values = [float(epsilon) for epsilon in epsilons] if takes else [None]
+        chosen += [(name, epsilon, None) for epsilon in values]
+    return chosen
+
+
+def _read(table: pd.DataFrame | str | Path, label: str, schema: Schema | None) -> tuple[pd.DataFrame, Schema]:
+    frame = table if isinstance(table, pd.DataFrame) else read_table(table)
+    described = Schema.infer(frame, label=label) if schema is None else replace(schema, label=label)
+    if naming := described.naming_columns:
+        raise InputError(
+            f"column {naming[0]!r} seems to hold {described[naming[0]].naming}, which a release must not carry; "
+            "leave it out, or declare in a schema what it is"
+        )
+    frame = described.conform(frame).reset_index(drop=True)
+    if (gaps := frame[label].isna()).any():
+        raise InputError(
+            f"{int(gaps.sum())} rows have no label in {label!r} (first: row {int(np.argmax(gaps)) + 1}); drop or "
+            "label them"
+        )
+    return frame, described
+
+
+def _fingerprint(table: pd.DataFrame) -> str:
+    digest = hashlib.sha256(repr([(str(n), str(t)) for n, t in table.dtypes.items()]).encode())
+    digest.update(pd.util.hash_pandas_object(table, index=False).to_numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _unseeded(guarantee: Guarantee) -> Guarantee:
+    """Return what the same fit promises without the seed, which only the experiment needs."""
+    rest = tuple(caveat for caveat in guarantee.caveats if caveat != SEEDED)
+    if guarantee.status == "nominal" and not rest:
+        return replace(guarantee, status="proven", caveats=())
+    return replace(guarantee, caveats=rest)
+
+
+def _game_table(X: pd.DataFrame, y: pd.Series, seed: int) -> tuple[pd.DataFrame, pd.Series]:
+    if len(X) <= _GAME_ROWS:
+        return X, y
+    rng = np.random.default_rng(seed)
+    rare = np.flatnonzero((y == y.value_counts().index[-1]).to_numpy())
+    own = rng.choice(rare, min(len(rare), _GAME_ROWS // 4), replace=False)
+    others = rng.choice(np.setdiff1d(np.arange(len(y)), rare), _GAME_ROWS - len(own), replace=False)
+    kept = np.sort(np.concatenate([own, others]))
+    return X.iloc[kept].reset_index(drop=True), y.iloc[kept].reset_index(drop=True)

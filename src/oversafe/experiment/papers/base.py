@@ -1,0 +1,175 @@
+"""What the reproduction of a paper consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+TOLERANCE = 0.05
+ROW_COLUMNS = ("table", "data", "figure", "published", "measured", "low", "high", "difference", "agrees")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the paper, such as an order of methods, and whether it holds here.
+
+    Parameters
+    ----------
+    sentence : str
+        The statement.
+    holds : bool or None
+        Whether it does; None if it could not be tried.
+    measured : str
+        The figures it was judged by.
+    """
+
+    sentence: str
+    holds: bool | None
+    measured: str
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A figure of the paper, made again.
+
+    Parameters
+    ----------
+    title : str
+        What it shows.
+    data : DataFrame
+        Columns "x", "y" and "group"; and "facet", "low" and "high" where there are such.
+    x, y : str
+        Titles of the axes.
+    kind : {"line", "points", "bars", "map"}
+        How it is drawn; a "map" has the group as its second axis and y as its colour.
+    """
+
+    title: str
+    data: pd.DataFrame
+    x: str
+    y: str
+    kind: Literal["line", "points", "bars", "map"] = "line"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What comes out of the cells of a paper.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Published and measured figures; see :func:`beside`.
+    claims : tuple of Claim
+        Statements without a figure.
+    plots : tuple of Plot
+        Figures.
+    tables : mapping of str to DataFrame
+        Tables that the paper does not print, or not as figures.
+    """
+
+    rows: pd.DataFrame
+    claims: tuple[Claim, ...] = ()
+    plots: tuple[Plot, ...] = ()
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper whose tables can be made again.
+
+    Parameters
+    ----------
+    name : str
+        As the command line calls it.
+    title : str
+        Its title.
+    data_sets : sequence of str
+        What it needs.
+    unavailable : mapping of str to str
+        Data that cannot be had, and why; never replaced by others without a word.
+    cells : callable
+        Returns the settings to run, given whether the run is quick and the data sets that are there.
+    run : callable
+        Runs one of them.
+    summarize : callable
+        Returns the summary of all, given the table of results and whether the run was quick.
+    notes : sequence of str
+        Where the set-up differs from the paper's, in sentences.
+    """
+
+    name: str
+    title: str
+    data_sets: Sequence[str]
+    unavailable: Mapping[str, str]
+    cells: Callable[[bool, Sequence[str]], list[dict[str, Any]]]
+    run: Callable[..., Any]
+    summarize: Callable[[pd.DataFrame, bool], Summary]
+    notes: Sequence[str] = ()
+
+
+def published(name: str) -> pd.DataFrame:
+    """Return published figures."""
+    with (files("oversafe.experiment") / "published" / f"{name}.csv").open(encoding="utf-8") as file:
+        return pd.read_csv(file)
+
+
+def beside(
+    table: str,
+    data: str,
+    figure: str,
+    printed: float,
+    values: Any,
+    *,
+    larger_is_better: bool = False,
+    tolerance: float = TOLERANCE,
+    interval: tuple[float, float] | None = None,
+) -> dict[str, Any]:
+    """Return a published figure and a measured one side by side.
+
+    They agree if they differ by no more than the tolerance, or the published one lies in the 95 % interval of
+    the measured one, or, for an attack, ours does better.
+
+    Parameters
+    ----------
+    table, data, figure : str
+        Where it stands in the paper.
+    printed : float
+        The published figure.
+    values : array-like
+        The measured one of each repetition; their mean counts.
+    larger_is_better : bool
+        Whether a larger figure than the published one agrees.
+    tolerance : float
+        What rounding and other seeds may change.
+    interval : tuple of float, optional
+        Of the measured figure; that of the mean over the repetitions when not given.
+    """
+    values = np.atleast_1d(np.asarray(values, dtype=float))
+    values = values[np.isfinite(values)]
+    measured = float(values.mean()) if len(values) else np.nan
+    low, high = interval if interval is not None else _mean_interval(values)
+    difference = measured - printed
+    close = abs(round(difference, 10)) <= tolerance or low - 0.005 <= printed <= high + 0.005
+    agrees = None if np.isnan(measured) else bool(close or (larger_is_better and difference > 0))
+    return dict(
+        zip(ROW_COLUMNS, (table, data, figure, printed, measured, low, high, difference, agrees), strict=True)
+    )
+
+
+def as_rows(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return rows of :func:`beside` as a table."""
+    return pd.DataFrame(list(rows), columns=list(ROW_COLUMNS))
+
+
+def _mean_interval(values: Any) -> tuple[float, float]:
+    from scipy import stats
+
+    if len(values) < 2:
+        return (np.nan, np.nan)
+    half = float(stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+    return float(values.mean()) - half, float(values.mean()) + half

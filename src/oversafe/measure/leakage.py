@@ -1,0 +1,164 @@
+"""Whether a release holds rows of the test set, which would make every score on it worthless."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import poisson
+
+from oversafe.attack.copies import aligned
+from oversafe.attack.records import read_records
+from oversafe.errors import InputError
+
+IntArray = NDArray[np.int64]
+HashArray = NDArray[np.uint64]
+
+# Below this probability of as many matches by chance the release is refused.
+_IMPLAUSIBLE = 1e-6
+# Matches are counted among all rows, and among those that chance hardly puts into a release.
+_RARE = (1.0, 1e-1, 1e-2, 1e-3, 1e-5)
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Test rows that stand in a release, beside what chance explains.
+
+    Parameters
+    ----------
+    shared : int
+        Distinct test rows, other than those that are training rows too, that the release holds.
+    possible : int
+        How many such test rows there are.
+    expected : float
+        How many of them chance would put into the release.
+    probability : float
+        Of at least ``shared`` of them by chance.
+    """
+
+    shared: int
+    possible: int
+    expected: float
+    probability: float
+
+    @property
+    def is_leakage(self) -> bool:
+        """Whether chance does not explain it."""
+        return self.probability < _IMPLAUSIBLE
+
+
+def release_overlap(release: Any, test: Any, train: Any = None) -> Overlap:
+    """Return how many test rows a release holds, and how many chance would put there.
+
+    Parameters
+    ----------
+    release : DataFrame or array
+        The features of the released rows.
+    test : DataFrame or array
+        Those of the test rows.
+    train : DataFrame or array, optional
+        Those of the rows that the release was made from. Test rows that equal one of them are left out:
+        people who share all values are no leakage.
+
+    Notes
+    -----
+    Equal rows alone prove nothing: in a table of a few categories every release holds test rows. What
+    chance puts there is counted in two ways, and the larger one counts for each test row: the release
+    draws each column by itself; or it takes training rows and draws one of their columns anew, so that
+    each training row that differs from the test row in one column counts with the share of the test
+    row's value there. Shares are those among the training rows; a value that they do not have gets what
+    Good's and Chao's estimators leave for one such value, which is next to nothing where most values occur once.
+    In a table with a column of many digits a single test row therefore gives the leakage away, while in a small
+    table of categories, where a leak cannot be told from chance, nothing is refused. When the
+    training rows are not given the other test rows stand in for them, and the share of test rows that
+    repeat one another is added, since as many may repeat a training row.
+
+    Matches are counted among all test rows, and among those of small chance alone, with a correction for looking
+    several times.
+    """
+    tables = {"real": test, "release": release, **({} if train is None else {"train": train})}
+    codes = _codes(tables)
+    sums = {name: _row_hashes(code) for name, code in codes.items()}
+    distinct = np.unique(sums["real"], return_index=True)[1]
+    if train is not None:
+        distinct = distinct[~np.isin(sums["real"][distinct], sums["train"])]
+    found = np.isin(sums["real"][distinct], sums["release"])
+    if not found.any():
+        return Overlap(0, len(distinct), 0.0, 1.0)
+    base, n_released = ("real" if train is None else "train"), len(sums["release"])
+    chance = _chance(codes["real"][:, distinct], codes[base], n_released, own=train is None)
+    if train is None:
+        n = len(sums["real"])
+        chance = np.minimum(1.0, chance + (n - len(distinct)) / n * n_released / n)
+    looks = [
+        poisson.sf(int(found[rare].sum()) - 1, float(chance[rare].sum()))
+        for rare in (chance <= limit for limit in _RARE)
+        if found[rare].any()
+    ]
+    probability = min(1.0, len(_RARE) * min(looks))
+    return Overlap(int(found.sum()), len(distinct), float(chance.sum()), float(probability))
+
+
+def refuse_overlap(release: Any, test: Any, train: Any = None) -> None:
+    """Raise an error if a release holds more test rows than chance explains; see :func:`release_overlap`."""
+    overlap = release_overlap(release, test, train)
+    if overlap.is_leakage:
+        rows = "1 test row" if overlap.shared == 1 else f"{overlap.shared} test rows"
+        raise InputError(
+            f"the release holds {rows} of {overlap.possible} and chance explains {overlap.expected:.2g}; it was made "
+            "from rows that it is tested on: make it from the training rows alone"
+        )
+
+
+def _codes(tables: dict[str, Any]) -> dict[str, IntArray]:
+    """Return the tables as whole numbers, a row per column, equal where the values are equal."""
+    records = read_records(aligned(tables))
+    lengths = [codes.shape[1] for codes in records.codes.values()]
+    joined = np.concatenate(list(records.codes.values()), axis=1)
+    numbered = np.stack([pd.factorize(column, use_na_sentinel=False)[0] for column in joined])
+    parts = np.split(numbered.astype(np.int64), np.cumsum(lengths)[:-1], axis=1)
+    return dict(zip(records.codes, parts, strict=True))
+
+
+def _values(codes: IntArray) -> HashArray:
+    """Return a random-looking number for each value of each column: the bits of a fixed mixing function."""
+    place = np.arange(1, len(codes) + 1, dtype=np.uint64)[:, None] << np.uint64(40)
+    mixed = codes.astype(np.uint64) + place
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def _row_hashes(codes: IntArray) -> HashArray:
+    """Return one number per row, equal for equal rows; sums, so that a column can be taken out again."""
+    return _values(codes).sum(axis=0, dtype=np.uint64)
+
+
+def _unseen_share(counts: IntArray, n: int) -> float:
+    """Return the share of one value that does not occur: that of all of them by their number (Good, Chao)."""
+    once, twice = int((counts == 1).sum()), int((counts == 2).sum())
+    others = max(1.0, once * (once - 1) / (2 * (twice + 1)))
+    return max(1, once) / n / others
+
+
+def _chance(rows: IntArray, base: IntArray, n_released: int, *, own: bool) -> NDArray[np.float64]:
+    """Return for each row the probability that a release of some size holds it by chance."""
+    n = base.shape[1]
+    shares = np.empty(rows.shape)
+    for column, (values, among) in enumerate(zip(rows, base, strict=True)):
+        counts = np.bincount(among, minlength=int(values.max()) + 1)
+        seen = counts[values] - own
+        shares[column] = np.where(seen > 0, seen / n, _unseen_share(counts, n))
+    independent = n_released * np.exp(np.log(shares).sum(axis=0))
+    hashes, base_hashes = _values(rows), _values(base)
+    sums, base_sums = hashes.sum(axis=0, dtype=np.uint64), base_hashes.sum(axis=0, dtype=np.uint64)
+    near = np.zeros(rows.shape[1])
+    for column in range(len(rows)):
+        rest = np.sort(base_sums - base_hashes[column])
+        wanted = sums - hashes[column]
+        similar = np.searchsorted(rest, wanted, "right") - np.searchsorted(rest, wanted, "left") - own
+        near += np.maximum(similar, 0) * shares[column]
+    return -np.expm1(-np.maximum(independent, near * n_released / n))

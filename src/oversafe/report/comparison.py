@@ -1,0 +1,425 @@
+"""Which protection to choose on one's own table: the cells of a comparison, judged and put into words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from oversafe.attack import AttackResult
+from oversafe.data.files import write_text
+from oversafe.errors import InputError
+from oversafe.experiment.compare import ORIGINAL
+from oversafe.experiment.compare import compare as run_cells
+from oversafe.measure.fidelity import FIGURES
+from oversafe.measure.scores import SCORES
+from oversafe.measure.tradeoff import frontier
+from oversafe.privacy import Guarantee
+from oversafe.report.audit import file_name, plain
+from oversafe.report.verdict import Finding, Verdict, judge
+
+_FORMAT = "oversafe-comparison"
+_VERSION = 1
+# Settings whose utility differs by less are alike, and the safer one is recommended.
+_ALIKE = 0.01
+# What a coin reaches.
+_CHANCE = {"auc": 0.5, "balanced_accuracy": None, "macro_accuracy": None}
+_LEVELS = ("protected", "unproven", "exposed")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One protector with its setting, as it did on the table.
+
+    Parameters
+    ----------
+    name : str
+        The method, and its epsilon if it has one.
+    method : str
+        The method alone.
+    epsilon : float or None
+        Its privacy parameter.
+    status : str
+        "done", "failed" or "pending".
+    error : str or None
+        Why it failed.
+    utility : tuple of float
+        The score of classifiers on real rows that were not used, and its 95 % interval.
+    privacy : tuple of float
+        1 - the risk of the gravest attack, and its interval.
+    gravest : str
+        That attack and the class.
+    verdict : Verdict or None
+        As an audit judges it; None for the original table.
+    certain_records : int
+        Real records that were read out of the release with certainty.
+    guarantee : Guarantee or None
+        What a release promises.
+    on_frontier : bool
+        Whether no other setting is better in both.
+    figures : mapping
+        All scores, fidelity, seconds and memory.
+    attacks : DataFrame
+        All attacks with their risks.
+    not_run : mapping
+        Attacks that were not run, and why.
+    """
+
+    name: str
+    method: str
+    epsilon: float | None
+    status: str
+    error: str | None
+    utility: tuple[float, float, float]
+    privacy: tuple[float, float, float]
+    gravest: str
+    verdict: Verdict | None
+    certain_records: int
+    guarantee: Guarantee | None
+    on_frontier: bool
+    figures: Mapping[str, Any]
+    attacks: pd.DataFrame = field(repr=False)
+    not_run: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """Which setting to take, and why.
+
+    Parameters
+    ----------
+    setting : str or None
+        Its name; None when none can be recommended.
+    sentence : str
+        The advice in plain words.
+    reasons : tuple of str
+        Why this one, and why none of those with more utility.
+    """
+
+    setting: str | None
+    sentence: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Protectors on one table: utility, risk, guarantee and cost of each, and a recommendation.
+
+    Parameters
+    ----------
+    settings : tuple of Setting
+        Those that were compared, in the order of the grid.
+    recommendation : Recommendation
+        Which to take.
+    original : tuple of float
+        The utility of the real table itself, with its interval.
+    score : str
+        What utility is.
+    facts : mapping
+        The table: name, rows, columns, label, classes.
+    cells : DataFrame
+        Everything as it was measured; see :func:`oversafe.experiment.compare`.
+    """
+
+    settings: tuple[Setting, ...]
+    recommendation: Recommendation
+    original: tuple[float, float, float]
+    score: str
+    facts: Mapping[str, Any]
+    cells: pd.DataFrame = field(repr=False)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per setting, for a person to read and sort."""
+        rows = []
+        for s in self.settings:
+            rows.append(
+                {
+                    "setting": s.name,
+                    "verdict": s.status if s.verdict is None else s.verdict.level,
+                    self.score: s.utility[0],
+                    "low": s.utility[1],
+                    "high": s.utility[2],
+                    "privacy": s.privacy[0],
+                    "gravest attack": s.gravest,
+                    "records read out": s.certain_records,
+                    "guarantee": "-" if s.guarantee is None else s.guarantee.status,
+                    "frontier": s.on_frontier,
+                    **{name: s.figures.get(name) for name in FIGURES},
+                    "seconds": s.figures.get("fit_seconds"),
+                    "megabytes": None
+                    if s.figures.get("fit_memory") is None
+                    else s.figures["fit_memory"] / 2**20,
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison as plain values for JSON."""
+        return {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "table": plain(self.facts),
+            "score": self.score,
+            "original": plain(self.original),
+            "recommendation": {
+                "setting": self.recommendation.setting,
+                "sentence": self.recommendation.sentence,
+                "reasons": list(self.recommendation.reasons),
+            },
+            "settings": [
+                {
+                    "name": s.name,
+                    "method": s.method,
+                    "epsilon": s.epsilon,
+                    "status": s.status,
+                    "error": s.error,
+                    "utility": plain(s.utility),
+                    "privacy": plain(s.privacy),
+                    "gravest_attack": s.gravest,
+                    "verdict": None
+                    if s.verdict is None
+                    else {"level": s.verdict.level, "sentence": s.verdict.sentence},
+                    "certain_records": s.certain_records,
+                    "guarantee": None if s.guarantee is None else s.guarantee.to_dict(),
+                    "on_frontier": s.on_frontier,
+                    "figures": plain(s.figures),
+                    "attacks": plain(s.attacks),
+                    "not_run": dict(s.not_run),
+                }
+                for s in self.settings
+            ],
+        }
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return the comparison as JSON, and write it when a path is given."""
+        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+        if path is not None:
+            write_text(text + "\n", path)
+        return text
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Return the comparison as a page that needs no network, and write it when a path is given."""
+        from oversafe.report.comparison_page import comparison_page
+
+        text = comparison_page(self)
+        if path is not None:
+            write_text(text, path)
+        return text
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f'<iframe style="width:100%;height:40em;border:0" sandbox srcdoc="{escape(self.to_html())}"></iframe>'
+
+    def __str__(self) -> str:
+        from oversafe.report.comparison_page import comparison_text
+
+        return comparison_text(self)
+
+
+def compare(
+    table: pd.DataFrame | str | Path,
+    label: str,
+    *,
+    score: str = "auc",
+    name: str | None = None,
+    **options: Any,
+) -> Comparison:
+    """Run protectors on your table and say which gives the most utility for which risk.
+
+    Parameters
+    ----------
+    table : DataFrame or path
+        The real table.
+    label : str
+        The column that holds the class.
+    score : str, default="auc"
+        What utility is: a score of :func:`oversafe.measure.imbalance_scores`.
+    name : str, optional
+        What the page calls the table; a file's own name when not given.
+    **options
+        Methods, epsilons, schema, store, n_jobs and the others of :func:`oversafe.experiment.compare`.
+
+    Returns
+    -------
+    Comparison
+        With ``settings``, ``table``, ``recommendation``, ``to_html`` and ``to_json``.
+
+    Notes
+    -----
+    A setting whose release gave up a real record with certainty, or that an attack beats by 10 % or more, is
+    never recommended. Among the others those with a proven guarantee come first; among settings of the same
+    standing whose utility differs by less than 0.01 the one with the smaller epsilon, or the lower risk, is taken.
+
+    Examples
+    --------
+    >>> from oversafe import compare
+    >>> from oversafe.data import load_dataset
+    >>> table = load_dataset("breast_cancer").frame
+    >>> result = compare(table, "diagnosis", methods=["smote", "histograms"], epsilons=[1], n_repeats=1,
+    ...                  membership=False)
+    >>> result.recommendation.setting
+    'histograms, epsilon 1'
+    """
+    if score not in SCORES:
+        raise InputError(f"score = {score!r} was given; use one of {', '.join(SCORES)}")
+    if isinstance(table, str | Path):
+        name = name or file_name(table)
+    cells = run_cells(table, label, **options)
+    if isinstance(table, str | Path):
+        facts: dict[str, Any] = {"name": name, "label": label}
+    else:
+        facts = {
+            "name": name or "the table",
+            "label": label,
+            "rows": len(table),
+            "columns": table.shape[1] - 1,
+            "classes": {str(k): int(v) for k, v in table[label].value_counts().items()},
+        }
+    return judged(cells, score, facts)
+
+
+def judged(cells: pd.DataFrame, score: str, facts: Mapping[str, Any]) -> Comparison:
+    """Return the comparison of measured cells."""
+    first = cells.iloc[0]
+    assert first["method"] == ORIGINAL
+    original = _interval(first, score)
+    settings = [_setting(row, score) for _, row in cells.iloc[1:].iterrows()]
+    best = frontier([s.privacy[0] for s in settings], [s.utility[0] for s in settings])
+    settings = [
+        Setting(**{**s.__dict__, "on_frontier": bool(on)}) for s, on in zip(settings, best, strict=True)
+    ]
+    return Comparison(
+        tuple(settings), recommend(settings, original, score), original, score, dict(facts), cells
+    )
+
+
+def recommend(
+    settings: Sequence[Setting], original: tuple[float, float, float], score: str
+) -> Recommendation:
+    """Return which setting to take: never one whose release was read out."""
+    done = [s for s in settings if s.status == "done" and s.verdict is not None]
+    safe = [
+        s for s in done if s.verdict is not None and s.verdict.level != "exposed" and not s.certain_records
+    ]
+    what = _score_name(score)
+    if not safe:
+        reason = (
+            "every setting that was tried is exposed"
+            if done
+            else "no setting ended without an error, so that there is nothing to choose from"
+        )
+        return Recommendation(
+            None,
+            f"Release none of these: {reason}.",
+            tuple(f"{s.name}: {s.verdict.sentence}" for s in done if s.verdict is not None),
+        )
+    level = min((s.verdict.level for s in safe if s.verdict is not None), key=_LEVELS.index)
+    standing = [s for s in safe if s.verdict is not None and s.verdict.level == level]
+    top = max(s.utility[0] for s in standing)
+    alike = [s for s in standing if s.utility[0] >= top - _ALIKE]
+    chosen = min(alike, key=_caution)
+    reasons = [
+        f"{what} {_shown(chosen.utility)} on real rows that it never saw, against {_shown(original)} for the "
+        "real table itself.",
+        f"No attack reads people out of it: the gravest, {chosen.gravest}, gains "
+        f"{1 - chosen.privacy[0]:.0%} over chance (95 % interval {1 - chosen.privacy[2]:.0%} to "
+        f"{1 - chosen.privacy[1]:.0%})."
+        if chosen.gravest
+        else "No attack could be run on it.",
+        str(chosen.guarantee),
+    ]
+    if level == "unproven":
+        reasons.append(
+            "None of the settings that withstood the attacks has a proven guarantee, and other attacks may succeed. "
+            "Declare the columns' public ranges (oversafe schema init) and compare again."
+        )
+    others = sorted(alike, key=lambda s: -s.utility[0])
+    if len(others) > 1:
+        named = ", ".join(s.name for s in others if s is not chosen)
+        reasons.append(f"As useful within {_ALIKE:g}, and less cautious: {named}.")
+    for s in sorted(done, key=lambda s: -s.utility[0]):
+        if s.utility[0] > chosen.utility[0] and s not in alike and s.verdict is not None:
+            reasons.append(f"Not {s.name} ({what} {s.utility[0]:.3f}): {s.verdict.sentence}")
+    chance = _CHANCE.get(score)
+    if chance is not None and chosen.utility[1] <= chance:
+        reasons.append("Its utility is not clearly above chance: what is safe here is of little use.")
+    return Recommendation(chosen.name, f"Take {chosen.name}.", tuple(reasons))
+
+
+def _caution(s: Setting) -> tuple[float, float, float]:
+    epsilon = s.guarantee.epsilon if s.guarantee is not None else None
+    return (np.inf if epsilon is None else epsilon, 1 - s.privacy[1], -s.utility[0])
+
+
+def _setting(row: pd.Series, score: str) -> Setting:
+    epsilon = None if pd.isna(row["epsilon"]) else float(row["epsilon"])
+    name = str(row["method"]) + ("" if epsilon is None else f", epsilon {epsilon:g}")
+    unknown = (np.nan, np.nan, np.nan)
+    if row["status"] != "done":
+        return Setting(
+            name, str(row["method"]), epsilon, str(row["status"]), row["error"], unknown, unknown, "", None, 0, None,
+            False, {}, pd.DataFrame(),
+        )  # fmt: skip
+    attacks = row["attacks"]
+    guarantee = Guarantee.from_dict(row["guarantee"])
+    findings = [_found(attack) for attack in attacks.to_dict("records")]
+    gravest = max(findings, key=lambda f: (f.result.interval[0], f.result.risk), default=None)
+    privacy = (1.0, 0.0, 1.0)
+    if gravest is not None:
+        low, high = gravest.result.interval
+        privacy = (1 - gravest.result.risk, 1 - high, 1 - low)
+    figures = {
+        key: row[key]
+        for key in (*SCORES, *FIGURES, "released_rows", "fit_seconds", "fit_memory", "seconds")
+        if key in row.index
+    }
+    return Setting(
+        name,
+        str(row["method"]),
+        epsilon,
+        "done",
+        None,
+        _interval(row, score),
+        privacy,
+        "" if gravest is None else f"{gravest.result.name} on class {gravest.result.details['class']!r}",
+        judge(findings, guarantee),
+        sum(f.certain_records for f in findings),
+        guarantee,
+        False,
+        figures,
+        attacks,
+        row["not_run"],
+    )
+
+
+def _found(attack: Mapping[str, Any]) -> Finding:
+    result = AttackResult(
+        attack["attack"],
+        attack["threat"],
+        attack["risk"],
+        (attack["low"], attack["high"]),
+        pd.DataFrame(),
+        {"class": attack["class"]},
+    )
+    return Finding(result, f"class {attack['class']!r} is at risk.", int(attack["certain_records"]))
+
+
+def _interval(row: pd.Series, score: str) -> tuple[float, float, float]:
+    if row["status"] != "done":
+        return np.nan, np.nan, np.nan
+    return float(row[score]), float(row[f"{score}_low"]), float(row[f"{score}_high"])
+
+
+def _shown(interval: tuple[float, float, float]) -> str:
+    return f"{interval[0]:.3f} ({interval[1]:.3f} to {interval[2]:.3f})"
+
+
+def _score_name(score: str) -> str:
+    return {"auc": "AUC", "f1": "F1", "mcc": "MCC"}.get(score, score.replace("_", " "))

@@ -1,0 +1,200 @@
+"""Reproductions put published and measured figures side by side, and say what is missing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from oversafe.errors import InputError
+from oversafe.experiment import reproduce
+from oversafe.experiment.papers import private_smote, smote_and_mirrors, smote_dp, umap_smotenc
+from oversafe.experiment.papers.base import Claim, Paper, Plot, Summary, as_rows, beside, published
+from oversafe.experiment.reproduce import PAPERS, load_paper
+from oversafe.report.reproduction import draw, reproduction_page, reproduction_summary, write_reproduction
+
+
+def test_figures_side_by_side():
+    close = beside("3", "ecoli", "auc", 0.50, [0.53, 0.54])
+    assert close["measured"] == pytest.approx(0.535) and close["difference"] == pytest.approx(0.035)
+    assert close["agrees"] is True
+    # Seven hundredths off with a narrow interval.
+    assert beside("3", "ecoli", "auc", 0.50, [0.57, 0.571, 0.569])["agrees"] is False
+    # As far off, and the repetitions are too few to tell.
+    assert beside("3", "ecoli", "auc", 0.50, [0.40, 0.74])["agrees"] is True
+    # An attack that finds more than the published one is no disagreement; one that finds less is.
+    assert beside("4", "ecoli", "recall", 0.43, [1.0], larger_is_better=True)["agrees"] is True
+    assert beside("4", "ecoli", "recall", 0.43, [0.2], larger_is_better=True)["agrees"] is False
+    assert beside("4", "ecoli", "recall", 0.43, [np.nan])["agrees"] is None
+    assert beside("4", "ecoli", "recall", 0.5, [0.6], interval=(0.45, 0.7))["agrees"] is True
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "column", "value"),
+    [
+        ("smote_and_mirrors_augmented", 9, "mia_augmented_auc", 0.50),
+        ("smote_and_mirrors_synthetic", 9, "reconsmote_recall", 0.43),
+        ("smote_dp_fnorm", 3, "covariance_fnorm", 4.154),
+        ("umap_smotenc_tradeoff", 7, "tradeoff", 0.24),
+        ("private_smote_cost", 6, "minutes", 207.60),
+    ],
+)
+def test_published_figures_come_with_the_package(name, rows, column, value):
+    table = published(name)
+    assert len(table) == rows and table[column].iloc[0] == value
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_paper_is_complete(name, monkeypatch):
+    paper = load_paper(name)
+    assert paper.name == name
+    monkeypatch.setattr(smote_and_mirrors, "_sizes", lambda data: (1000, 40))
+    quick, full = (paper.cells(flag, list(paper.data_sets)) for flag in (True, False))
+    assert 0 < len(quick) < len(full)
+    with pytest.raises(InputError, match="is not known"):
+        load_paper("tables-of-contents")
+
+
+def test_the_bounds_of_figures_4_to_6():
+    four, five, six = smote_and_mirrors.bound_plots()
+    # Without mutuality both bounds agree where rows are many, as the paper says.
+    plain = four.data[(four.data["facet"] == "mutuality 0") & (four.data["x"] == 100)]
+    assert plain["y"].between(0.95, 1.05).all()
+    # A few neighbours and many rows identify nearly all, many neighbours and few rows nobody.
+    grid = five.data.set_index(["group", "x"])["y"]
+    assert grid[3, 100] > 0.95 and grid[15, 5] < 0.05
+    # More mutuality, a higher bound.
+    assert all(part.sort_values("x")["y"].is_monotonic_increasing for _, part in six.data.groupby("group"))
+
+
+def test_smote_contracts_and_the_norms_of_the_gaussian_experiment():
+    found = smote_dp.run("contraction", dimensions=2, k=5, seed=0, records=100)
+    assert found["trace_ratio"] + 2 * found["trace_spread"] < 1
+    norms = smote_dp.run("gaussian", dimensions=2, seed=0, epsilon=1.0)
+    # With 500 records of a class private counts are far rougher than SMOTE's rows.
+    assert norms["SMOTE covariance"] < norms["DP covariance"]
+    assert set(norms) == {f"{m} {w}" for m in ("DP", "SMOTE", "SMOTE-DP") for w in ("mean", "covariance")}
+
+
+def test_quasi_identifiers_are_two_fifths_of_the_columns():
+    columns = [f"c{i}" for i in range(20)]
+    sets = [private_smote.quasi_identifiers(columns, number) for number in range(5)]
+    assert all(len(set(chosen)) == 8 for chosen in sets) and len({tuple(chosen) for chosen in sets}) == 5
+
+
+def test_the_trade_off_of_the_umap_paper_by_hand():
+    def cell(name, method, f1, near):
+        return {"name": name, "method": method, "status": "done", **dict.fromkeys(umap_smotenc.CLASSIFIERS, f1),
+                **dict.fromkeys(umap_smotenc.DISTANCES, near),
+                **{f"{d}_baseline": 0.3 for d in umap_smotenc.DISTANCES}}  # fmt: skip
+
+    cells = []
+    for name in ("a", "b", "c"):
+        cells += [cell(name, "Original train set", 0.9, np.nan), cell(name, "GC", 0.3, 0.5)]
+        cells += [cell(name, "SMOTE-NC", 0.88, 0.1), cell(name, "UMAP-SMOTENC", 0.84, 0.5)]
+    summary = umap_smotenc.summarize(pd.DataFrame(cells), quick=True)
+    rows = summary.rows.set_index("figure")["measured"]
+    assert rows["trade-off of GC"] == 0.0
+    utility = (0.84 - 0.3) / (0.9 - 0.3)
+    assert rows["trade-off of UMAP-SMOTENC"] == pytest.approx(2 * utility / (1 + utility))
+    assert rows["F1 of lr on SMOTE-NC"] == pytest.approx(0.88)
+    holds = {claim.sentence: claim.holds for claim in summary.claims}
+    assert holds["UMAP-SMOTENC has the best rank in the trade-off"] is True
+    assert holds["SMOTE-NC is below the test set in all three distances"] is True
+
+
+def squares(number: int, name: str = "") -> dict[str, float]:
+    if number == 13:
+        raise ValueError("an unlucky number")
+    return {"square": number**2}
+
+
+def _paper(cells, **changes) -> Paper:
+    def summarize(table, quick):
+        rows = [beside("1", "<b>all</b>", "square of 3", 9.0, table.loc[table["number"] == 3, "square"])]
+        plot = pd.DataFrame(
+            {"x": [1, 2], "y": [1.0, 4.0], "group": ["a", "a"], "low": [0.5, 3.5], "high": [1.5, 4.5]}
+        )
+        claims = (Claim("squares grow", True, "1, 4"), Claim("squares shrink", False, "1, 4"))
+        return Summary(as_rows(rows), claims, (Plot("Squares", plot, "n", "n^2"),), {"Extra": plot})
+
+    settings = {"data_sets": (), "unavailable": {"the census": "nobody may have it"}, **changes}
+    return Paper(
+        "squares",
+        "On <squares>",
+        cells=lambda quick, names: cells,
+        run=squares,
+        summarize=summarize,
+        **settings,
+    )
+
+
+def test_a_run_its_page_and_what_failed(tmp_path: Path, monkeypatch):
+    paper = _paper([{"number": 3}, {"number": 13}])
+    monkeypatch.setattr("oversafe.experiment.reproduce.load_paper", lambda name: paper)
+    found = reproduce("squares", store=tmp_path / "cells")
+    assert found.missing == {"the census": "nobody may have it"}
+    assert list(found.failed.values()) == ["ValueError: an unlucky number"]
+    assert found.table["agrees"].tolist() == [True] and found.settings["cells"] == 2
+    page = reproduction_page(found)
+    assert "On &lt;squares&gt;" in page and "&lt;b&gt;all&lt;/b&gt;" in page and "<b>" not in page
+    assert "nobody may have it" in page and "an unlucky number" in page and "does not hold" in page
+    assert "<svg" in page and "<script" not in page
+    write_reproduction(found, tmp_path / "page.html")
+    stored = json.loads((tmp_path / "page.json").read_text())
+    assert stored["figures"][0]["measured"] == 9.0 and stored["claims"][1]["holds"] is False
+    assert reproduction_summary(found) is not None
+
+
+def test_data_sets_that_are_not_there_are_named(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("OVERSAFE_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    paper = _paper([{"number": 3}], data_sets=("employee", "breast_cancer"))
+    monkeypatch.setattr("oversafe.experiment.reproduce.load_paper", lambda name: paper)
+    found = reproduce("squares")
+    assert (
+        set(found.missing) == {"the census", "employee"}
+        and "cannot be downloaded" in found.missing["employee"]
+    )
+    monkeypatch.setattr(
+        "oversafe.experiment.reproduce.load_paper", lambda name: _paper([], data_sets=("employee",))
+    )
+    with pytest.raises(InputError, match="none of the data sets"):
+        reproduce("squares")
+
+
+@pytest.mark.parametrize("kind", ["line", "points", "bars", "map"])
+def test_plots(kind):
+    data = pd.DataFrame({"x": ["a", "b"], "y": [1.0, 2.0], "group": ["g", "g"]})
+    assert draw(Plot("t", data, "x", "y", kind)).startswith("<svg")
+    assert draw(Plot("t", data.assign(facet="f"), "x", "y", kind if kind != "map" else "line")).startswith(
+        "<svg"
+    )
+
+
+@pytest.mark.data
+def test_one_cell_of_each_kind(data_folder):
+    geometry = smote_and_mirrors.run("geometry", name="ecoli", seed=0)
+    assert geometry["reconsmote_precision"] == 1.0 and geometry["reconsmote_recall"] >= 0.43 - 0.05
+    assert geometry["distinsmote_precision"] == 1.0 and geometry["distinsmote_recall"] == 1.0
+    ratio = [smote_and_mirrors.run("ratio", name="ecoli", seed=0, ratio=r)["recall"] for r in (5, 50)]
+    assert ratio[1] >= ratio[0]
+    assert smote_and_mirrors.run("naive", name="ecoli", seed=0, repeats=1)["naive_recall"] <= 0.1
+    assert (
+        0
+        <= smote_and_mirrors.run("linkability", name="ecoli", seed=0, repeats=1)["linkability_accuracy"]
+        <= 1
+    )
+    game = smote_and_mirrors.run("groundhog", name="ecoli", seed=0, game=[4, 20, 20])
+    assert game["groundhog_auc"] >= game["groundhog_all"] > 0.5
+    shadow = smote_and_mirrors.run("shadow", name="ecoli", seed=0, augmented=True, models=[2, 4])
+    assert 0 <= shadow["shadow_auc"] <= 1
+    variant = {"method": "PrivateSMOTE", "epsilon": 1.0, "n_copies": 1, "k_neighbors": 3}
+    made = private_smote.run(name="yeast_me2", known=0, variant=variant, classifiers="quick")
+    assert 0.5 < made["auc"] <= 1 and 0 <= made["linkability"] <= 1
+    gain = smote_dp.run("gain", name="german_credit_9", method="SMOTE-NC", targets="random", n_targets=2,
+                        game=[4, 4], rows=200, seed=0)  # fmt: skip
+    assert 0 <= gain["gain"] <= 2

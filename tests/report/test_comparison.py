@@ -1,0 +1,149 @@
+"""The recommendation follows its rules, and the page says what was measured."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from oversafe import compare
+from oversafe.errors import InputError
+from oversafe.experiment.compare import ATTACK_COLUMNS
+from oversafe.measure.fidelity import FIGURES
+from oversafe.measure.scores import SCORES
+from oversafe.privacy import Guarantee
+from oversafe.report.comparison import judged
+
+NONE = Guarantee.none("nothing is promised")
+
+
+def nominal(epsilon: float) -> Guarantee:
+    return Guarantee.pure(epsilon, "a theorem").weaken("the domains were read from the data")
+
+
+def cell(method, utility, *, low_risk=0.0, certain=0, guarantee=NONE, epsilon=None, status="done"):
+    attacks = pd.DataFrame(
+        [
+            ["ReconSMOTE", "1", "reconstruction", 0.5 if certain else 0.0, 0.0, 0.6, certain],
+            ["Linkability", "1", "linkage", low_risk + 0.05, low_risk, low_risk + 0.1, 0],
+        ],
+        columns=ATTACK_COLUMNS,
+    )
+    figures = {name: utility for name in SCORES} | {f"{name}_low": utility - 0.02 for name in SCORES}
+    return {
+        "method": method,
+        "epsilon": epsilon,
+        "status": status,
+        "seconds": 1.0,
+        "error": "ValueError: broken" if status == "failed" else None,
+        **figures,
+        **{f"{name}_high": utility + 0.02 for name in SCORES},
+        **dict.fromkeys(FIGURES, 0.9),
+        "attacks": attacks,
+        "not_run": {"NaiveDistinguisher on class '1'": "no row is a real record"},
+        "guarantee": guarantee.to_dict(),
+        "released_rows": 100,
+        "fit_seconds": 0.5,
+        "fit_memory": 2**20,
+    }
+
+
+def comparison(*cells):
+    return judged(
+        pd.DataFrame([cell("original", 0.9), *cells]), "auc", {"name": "patients.csv", "label": "y"}
+    )
+
+
+def test_never_a_release_that_was_read_out():
+    found = comparison(cell("smote", 0.9, certain=1), cell("copula", 0.6))
+    assert found.recommendation.setting == "copula"
+    # And the reason against the more useful one is told.
+    assert any(
+        "Not smote" in reason and "1 real record was" in reason for reason in found.recommendation.reasons
+    )
+    none = comparison(cell("smote", 0.9, certain=3), cell("linked", 0.8, low_risk=0.2))
+    assert none.recommendation.setting is None
+    assert "Release none" in none.recommendation.sentence
+
+
+def test_a_proven_guarantee_comes_before_utility():
+    proven = Guarantee.pure(1.0, "a theorem")
+    found = comparison(cell("copula", 0.88), cell("privbayes", 0.7, guarantee=proven, epsilon=1.0))
+    assert found.recommendation.setting == "privbayes, epsilon 1"
+    weak = Guarantee.pure(20.0, "a theorem")
+    found = comparison(cell("copula", 0.88), cell("privbayes", 0.7, guarantee=weak, epsilon=20.0))
+    assert found.recommendation.setting == "copula"
+    assert any("Declare the columns' public ranges" in reason for reason in found.recommendation.reasons)
+
+
+def test_of_settings_alike_the_more_cautious():
+    found = comparison(
+        cell("mixture", 0.805, guarantee=nominal(5.0), epsilon=5.0),
+        cell("mixture", 0.800, guarantee=nominal(1.0), epsilon=1.0),
+        cell("copula", 0.802),
+    )
+    assert found.recommendation.setting == "mixture, epsilon 1"
+    apart = comparison(
+        cell("mixture", 0.85, guarantee=nominal(5.0), epsilon=5.0),
+        cell("mixture", 0.80, guarantee=nominal(1.0), epsilon=1.0),
+    )
+    assert apart.recommendation.setting == "mixture, epsilon 5"
+
+
+def test_useless_releases_are_called_so():
+    found = comparison(cell("noise", 0.51))
+    assert any("not clearly above chance" in reason for reason in found.recommendation.reasons)
+
+
+def test_the_frontier_and_the_table():
+    found = comparison(
+        cell("a", 0.9, low_risk=0.3), cell("b", 0.8), cell("c", 0.7), cell("d", 0.6, status="failed")
+    )
+    assert [s.on_frontier for s in found.settings] == [True, True, False, False]
+    assert found.table["verdict"].tolist() == ["exposed", "unproven", "unproven", "failed"]
+    assert found.settings[0].privacy == pytest.approx((0.65, 0.6, 0.7))
+
+
+def test_the_page_escapes_and_sorts_without_script():
+    hostile = "<script>alert(1)</script>"
+    found = comparison(cell(hostile, 0.8), cell("b", 0.9, certain=2), cell("c", 0.7, status="failed"))
+    page = found.to_html()
+    assert "<script" not in page and "&lt;script&gt;alert(1)" in page
+    assert "http://" not in page.replace("http://www.w3.org", "") and "<img" not in page
+    assert "#by-utility:checked" in page and "#by-seconds:checked" in page
+    # b has the most utility, so that it comes first when sorted by it; c has none and comes last.
+    assert page.index("--by-utility:1") < page.index("--by-utility:0") < page.index("--by-utility:2")
+    assert "ValueError: broken" in page and "<svg" in page
+    assert "Take" in page and "95 % intervals" in page
+
+
+def test_json_and_terminal():
+    found = comparison(cell("a", 0.8), cell("b", 0.9, certain=2))
+    stored = json.loads(found.to_json())
+    assert stored["format"] == "oversafe-comparison"
+    assert stored["recommendation"]["setting"] == "a"
+    assert [s["certain_records"] for s in stored["settings"]] == [0, 2]
+    assert stored["settings"][1]["verdict"]["level"] == "exposed"
+    text = str(found)
+    assert "Take a." in text and "exposed" in text and "the real table" in text
+
+
+def test_a_real_comparison():
+    rng = np.random.default_rng(0)
+    ill = np.arange(200) < 40
+    table = pd.DataFrame(rng.normal(size=(200, 3)) + ill[:, None], columns=list("abc")).assign(
+        state=ill.astype(int)
+    )
+    found = compare(table, "state", methods=["smote", "gaussian-copula"], n_repeats=1, membership=False)
+    smote, copula = found.settings
+    assert smote.verdict.level == "exposed" and smote.certain_records > 0
+    assert found.recommendation.setting in (None, "gaussian-copula")
+    assert (found.recommendation.setting == "gaussian-copula") == (copula.verdict.level != "exposed")
+    assert found.facts["rows"] == 200 and found.facts["columns"] == 3
+
+
+def test_bad_use():
+    with pytest.raises(InputError, match="use one of auc"):
+        compare(pd.DataFrame({"a": [1], "y": [0]}), "y", score="gini")
