@@ -21,7 +21,7 @@ from oversafe.attack.copies import is_copy
 from oversafe.report.verdict import Finding
 
 # An audit of the same tables must say the same thing twice.
-_SEED = 0
+AUDIT_SEED = 0
 NEED_A_HOLDOUT = "Linkability, SinglingOut, AttributeInference and ClosestRecord"
 _SIMILAR_PROVES_NOTHING = "This is no evidence of privacy"
 
@@ -139,15 +139,15 @@ def _inferred(result: AttackResult, label: str) -> str:
 
 
 _LINKAGE: tuple[tuple[Callable[[], Any], Callable[[AttackResult, str], str]], ...] = (
-    (lambda: SinglingOut("univariate", random_state=_SEED), _singled_out),
-    (lambda: SinglingOut("multivariate", random_state=_SEED), _singled_out),
-    (lambda: Linkability(random_state=_SEED), _linked),
-    (lambda: AttributeInference(random_state=_SEED), _inferred),
+    (lambda: SinglingOut("univariate", random_state=AUDIT_SEED), _singled_out),
+    (lambda: SinglingOut("multivariate", random_state=AUDIT_SEED), _singled_out),
+    (lambda: Linkability(random_state=AUDIT_SEED), _linked),
+    (lambda: AttributeInference(random_state=AUDIT_SEED), _inferred),
 )
 
 
 def _closest(tables: ClassTables, findings: Sequence[Finding]) -> Finding:
-    result = ClosestRecord(random_state=_SEED).run(
+    result = ClosestRecord(random_state=AUDIT_SEED).run(
         tables.release, tables.real, tables.holdout, reconstruction=_reconstruction(findings, tables.label)
     )
     if result.interval[0] <= 0:
@@ -164,7 +164,7 @@ def _closest(tables: ClassTables, findings: Sequence[Finding]) -> Finding:
 
 
 def _distinguish(tables: ClassTables, findings: Sequence[Finding]) -> Finding:
-    result = NaiveDistinguisher(random_state=_SEED).run(
+    result = NaiveDistinguisher(random_state=AUDIT_SEED).run(
         tables.release, tables.real, reconstruction=_reconstruction(findings, tables.label)
     )
     headline = (
