@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -96,46 +97,54 @@ def records_chart(points: pd.DataFrame) -> Markup:
         f'<text class="axis" transform="translate(18 {(_TOP + _HEIGHT - _BOTTOM) / 2}) rotate(-90)" '
         f'text-anchor="middle">{y_name}</text>'
     )
-    places = points.assign(left=points["x"].map(x_at), top=points["y"].map(y_at))
-    parts += _rows(places[(places["kind"] == RELEASED) & (places["line"] < 0)], "row", 2.4)
+    # Plain values from here on: drawing hundreds of points through a DataFrame takes longer than all else on the page.
+    places = [
+        _Place(kind, line, x_at(x), y_at(y), x, y)
+        for x, y, kind, line in points[["x", "y", "kind", "line"]].itertuples(index=False, name=None)
+    ]
+    parts += [_dot(p, "row", 2.4) for p in places if p.kind == RELEASED and p.line < 0]
     parts += _lines(places)
     # The last drawn is on top: the records over the rows, the one that is told about over all.
     for kind, css, radius in ((REAL, "real", 8.5), (READ_BACK, "read", 4.5), (SHOWN, "shown", 7.5)):
-        parts += _rows(places[places["kind"] == kind], css, radius)
+        parts += [_dot(p, css, radius) for p in places if p.kind == kind]
     parts.append("</svg>")
     return Markup("".join(parts))
 
 
-def _lines(places: pd.DataFrame) -> list[str]:
+class _Place(NamedTuple):
+    """A point: what it is, the line it lies on, where it is on the page, and its values."""
+
+    kind: str
+    line: int
+    left: float
+    top: float
+    x: float
+    y: float
+
+
+def _lines(places: list[_Place]) -> list[str]:
     """Return each line through the record shown with its rows, as one group that hovering lifts out."""
-    shown = places[places["kind"] == SHOWN]
-    if shown.empty:
+    start = next((p for p in places if p.kind == SHOWN), None)
+    if start is None:
         return []
-    start = shown.iloc[0]
     parts = []
-    for line, members in places[places["line"] >= 0].groupby("line"):
-        ends = members[members["kind"] == READ_BACK]
-        rows = members[members["kind"] == RELEASED]
-        if ends.empty:
-            continue
-        end = ends.iloc[0]
+    for end in sorted((p for p in places if p.kind == READ_BACK and p.line >= 0), key=lambda p: p.line):
+        rows = [p for p in places if p.kind == RELEASED and p.line == end.line]
         rows_told = "1 released row" if len(rows) == 1 else f"{len(rows)} released rows"
         parts.append(
-            f'<g class="way"><title>Line {int(line) + 1}: {rows_told} between two records</title>'
+            f'<g class="way"><title>Line {end.line + 1}: {rows_told} between two records</title>'
             f'<line x1="{start.left}" y1="{start.top}" x2="{end.left}" y2="{end.top}"/>'
-            + "".join(_rows(rows, "on-line", 3.2))
+            + "".join(_dot(row, "on-line", 3.2) for row in rows)
             + "</g>"
         )
     return parts
 
 
-def _rows(places: pd.DataFrame, css: str, radius: float) -> list[str]:
-    kinds = {"row": RELEASED, "on-line": RELEASED, "real": REAL, "read": READ_BACK, "shown": SHOWN}
-    return [
-        f'<circle class="{css}" cx="{left}" cy="{top}" r="{radius}">'
-        f"<title>{kinds[css]}: {escape(cell(x))}, {escape(cell(y))}</title></circle>"
-        for left, top, x, y in places[["left", "top", "x", "y"]].itertuples(index=False)
-    ]
+def _dot(place: _Place, css: str, radius: float) -> str:
+    return (
+        f'<circle class="{css}" cx="{place.left}" cy="{place.top}" r="{radius}">'
+        f"<title>{place.kind}: {cell(place.x)}, {cell(place.y)}</title></circle>"
+    )
 
 
 def _description(points: pd.DataFrame) -> str:
