@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oversafe.attack.reconstruction import ReconstructionResult
+from oversafe.errors import InputError
 from oversafe.report.cells import cell
 
 RELEASED, READ_BACK, SHOWN, REAL = "released row", "record read back", "the record shown", "real record"
@@ -30,7 +31,7 @@ def shown_record(rows: pd.DataFrame, result: ReconstructionResult) -> int | None
     best = order[0]
     # Only records that are as well proven as the best one are looked at.
     alike = [r for r in order[:_MOST_TRIED] if (is_real[r], by_lines[r]) == (is_real[best], by_lines[best])]
-    numbers, ranges = _numbers(rows, result)
+    numbers, ranges = _numbers(rows, result.records)
     if numbers.shape[1] < 2:
         return int(best)
     return int(max(alike, key=lambda r: _columns(numbers, ranges, r, _ends(result.proof(int(r))))[1]))
@@ -66,7 +67,7 @@ def picture(
         One row per point: ``x``, ``y``, ``kind`` and ``line``, the number of the line through the record shown that
         it lies on, or -1; ``attrs`` has the names of the two columns. None without two columns of numbers.
     """
-    numbers, ranges = _numbers(rows, result)
+    numbers, ranges = _numbers(rows, result.records)
     if record is None or numbers.shape[1] < 2:
         return None
     proof = result.proof(record)
@@ -98,9 +99,9 @@ def picture(
     return points
 
 
-def _numbers(rows: pd.DataFrame, result: ReconstructionResult) -> tuple[pd.DataFrame, pd.Series]:
+def _numbers(rows: pd.DataFrame, records: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series]:
     """Return the records in the columns that can be drawn, and the ranges of the released values in them."""
-    numbers = result.records.select_dtypes("number").dropna(axis=1).astype(float)
+    numbers = records.select_dtypes("number").dropna(axis=1).astype(float)
     ranges = rows[numbers.columns].max().astype(float) - rows[numbers.columns].min().astype(float)
     drawn = (ranges > 0) & np.isfinite(ranges)
     return numbers.loc[:, drawn.to_numpy()], ranges[drawn]
@@ -110,6 +111,18 @@ def _ends(proof: pd.DataFrame) -> NDArray[np.int64]:
     """Return the records at the other ends of the first lines, in the order of the lines."""
     known = proof[(proof["to"] >= 0) & (proof["line"] < _MOST_LINES)]
     return known.drop_duplicates("line")["to"].to_numpy()
+
+
+def best_columns(rows: pd.DataFrame, records: pd.DataFrame, pairs: NDArray[np.int64]) -> tuple[Any, Any]:
+    """Return the two columns in which lines between pairs of records part most widely."""
+    numbers, ranges = _numbers(rows, records)
+    if numbers.shape[1] < 2:
+        raise InputError(
+            "the records have fewer than two columns of numbers that vary; there is nothing to draw"
+        )
+    centre = int(np.bincount(pairs.ravel()).argmax()) if len(pairs) else 0
+    ends = pairs[(pairs == centre).any(axis=1)].sum(axis=1) - centre
+    return _columns(numbers, ranges, centre, ends[:_MOST_LINES])[0]
 
 
 def _points(table: pd.DataFrame, x: Any, y: Any, kind: Any, line: Any) -> pd.DataFrame:
