@@ -15,7 +15,7 @@ import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -253,3 +253,26 @@ def page(_browser: Any, page_log: PageLog) -> Iterator[Any]:
     page.on("request", lambda request: page_log.requests.append(request.url))
     yield page
     context.close()
+
+
+# What axe-core calls an impact; less than these is no barrier.
+_BARRIERS = ("serious", "critical")
+
+
+@pytest.fixture
+def axe() -> Callable[[Any], list[str]]:
+    """A function that returns the serious and critical barriers that axe-core finds on a page."""
+    sync_playwright = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="install the extra 'browser'"
+    )
+
+    def barriers(page: Any) -> list[str]:
+        found = sync_playwright.Axe().run(page).response
+        return [
+            f"{violation['id']}: {node['html'][:200]}"
+            for violation in found["violations"]
+            if violation["impact"] in _BARRIERS
+            for node in violation["nodes"]
+        ]
+
+    return barriers

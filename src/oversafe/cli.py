@@ -165,11 +165,13 @@ def audit(
         )
 
         # Loaded only now: a mistake in the files is told before the attacks' libraries are waited for.
+        from dataclasses import replace
+
         from rich.markup import escape
 
         from oversafe.privacy import read_manifest
         from oversafe.report import audit as run_audit
-        from oversafe.report.audit import file_name
+        from oversafe.report.audit import file_name, repeat_settings
         from oversafe.report.terminal import summary
 
         manifest = None if "://" in release else read_manifest(release)
@@ -183,6 +185,13 @@ def audit(
             progress=lambda step: status.update(escape(showable(step))),
             name=file_name(release),
             resume=resume,
+        )
+        result = replace(
+            result,
+            settings={
+                **repeat_settings({"release": release, "real": real, "holdout": holdout}, label, seconds),
+                "command": _audit_command(release, label, real, holdout, time_limit, options),
+            },
         )
     if report is not None:
         result.to_html(report)
@@ -470,6 +479,27 @@ def _check_folder(folder: Path, *, make: bool = False) -> None:
         raise InputError(f"{str(nearest)!r} is not a folder; make it, or name another place to write to")
     if not os.access(nearest, os.W_OK):
         raise InputError(f"the folder {str(nearest)!r} cannot be written to; name another place")
+
+
+def _audit_command(
+    release: str,
+    label: str,
+    real: str | None,
+    holdout: str | None,
+    time_limit: str | None,
+    options: dict[str, str | None],
+) -> str:
+    """Return the command that repeats an audit, for its report; a database's password is not in it."""
+    from oversafe.report.audit import without_password
+
+    words = ["oversafe", "audit", without_password(release), "--label", label]
+    tables = {
+        name: without_password(t) for name, t in (("real", real), ("holdout", holdout)) if t is not None
+    }
+    for name, value in {**tables, "time-limit": time_limit, **options}.items():
+        if value is not None:
+            words += [f"--{name}", value]
+    return shlex.join(words)
 
 
 def _duration(text: str) -> float:

@@ -36,7 +36,7 @@ def test_the_page_shows_records_beside_patients(demo):
     text = re.sub(r"<[^>]+>", " ", page)
     assert page.count(">read back<") == page.count(">patient<") >= 13
     assert "Exposed" in text and "Protected" in text
-    assert "<script" not in page and "http://" not in page.replace("http://www.w3.org", "")
+    assert page.count("<script") == 1 and "http" not in page.replace("http-equiv", "")
 
 
 def test_everything_is_written(demo):

@@ -39,11 +39,15 @@ class MembershipResult(AttackResult):
     privacy_gain : array of float
         For each of them 1 - advantage, where the advantage is the share of right minus the share of wrong
         claims "the record is in it" (Stadler et al. 2022).
+    scores_inside, scores_outside : array of shape (n_targets, n_releases)
+        The judge's scores on the test releases with and without each record, for ROC curves.
     """
 
     targets: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False)
     auc: Matrix = field(default_factory=lambda: np.empty(0), repr=False)
     privacy_gain: Matrix = field(default_factory=lambda: np.empty(0), repr=False)
+    scores_inside: Matrix = field(default_factory=lambda: np.empty((0, 0)), repr=False)
+    scores_outside: Matrix = field(default_factory=lambda: np.empty((0, 0)), repr=False)
 
 
 def rarest(y: NDArray[Any]) -> Any:
@@ -314,6 +318,8 @@ def membership_result(
         targets=targets,
         auc=auc,
         privacy_gain=gain,
+        scores_inside=scores.inside,
+        scores_outside=scores.outside,
     )
 
 

@@ -22,7 +22,7 @@ from oversafe.data.column import value_keys
 NEED_A_HOLDOUT = "Linkability, SinglingOut, AttributeInference and ClosestRecord"
 
 # Attacks on the same tables must say the same thing twice.
-_SEED = 0
+AUDIT_SEED = 0
 # A class that fewer rows speak for cannot hold the three lines of three rows that name a record.
 _FEWEST_ROWS = 7
 
@@ -181,10 +181,10 @@ def _title(attack: Any) -> str:
 
 
 _AGAINST_HOLDOUT: tuple[Callable[[], Any], ...] = (
-    lambda: SinglingOut("univariate", random_state=_SEED),
-    lambda: SinglingOut("multivariate", random_state=_SEED),
-    lambda: Linkability(random_state=_SEED),
-    lambda: AttributeInference(random_state=_SEED),
+    lambda: SinglingOut("univariate", random_state=AUDIT_SEED),
+    lambda: SinglingOut("multivariate", random_state=AUDIT_SEED),
+    lambda: Linkability(random_state=AUDIT_SEED),
+    lambda: AttributeInference(random_state=AUDIT_SEED),
 )
 
 
@@ -209,13 +209,13 @@ def _against_holdout(attack: Any, tables: ClassTables) -> AttackResult:
 
 def _closest(tables: ClassTables, results: Sequence[AttackResult]) -> AttackResult:
     known = reconstruction_of(results, tables.label)
-    attack = ClosestRecord(random_state=_SEED)
+    attack = ClosestRecord(random_state=AUDIT_SEED)
     return _labelled(attack.run(tables.release, tables.real, tables.holdout, reconstruction=known), tables)
 
 
 def _naive(tables: ClassTables, results: Sequence[AttackResult]) -> AttackResult:
     known = reconstruction_of(results, tables.label)
-    attack = NaiveDistinguisher(random_state=_SEED)
+    attack = NaiveDistinguisher(random_state=AUDIT_SEED)
     return _labelled(attack.run(tables.release, tables.real, reconstruction=known), tables)
 
 

@@ -4,8 +4,8 @@ from oversafe.protect.anonymizer import KAnonymizer
 from oversafe.protect.base import Protector, Sampler, Synthesizer
 from oversafe.protect.bayesian_network import BayesianNetwork
 from oversafe.protect.copula import GaussianCopula
-from oversafe.protect.gem import GEM
 from oversafe.protect.dpgan import DPGAN
+from oversafe.protect.gem import GEM
 from oversafe.protect.generators import CTGAN, TVAE, CopulaGAN
 from oversafe.protect.graphical import AIM, MST
 from oversafe.protect.histograms import HistogramSynthesizer
@@ -32,8 +32,8 @@ __all__ = [
     "ADASYN",
     "AIM",
     "CTGAN",
-    "GEM",
     "DPGAN",
+    "GEM",
     "MST",
     "PATEGAN",
     "SMOTE",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +19,7 @@ import pandas as pd
 from oversafe.attack import AttackResult
 from oversafe.attack.copies import is_copy
 from oversafe.attack.release_attacks import (
+    AUDIT_SEED,
     AttackStep,
     ClassTables,
     attack_steps,
@@ -29,16 +32,18 @@ from oversafe.data.files import write_text
 from oversafe.errors import InputError
 from oversafe.privacy import Guarantee, read_manifest
 from oversafe.report.kept import KeptSteps
+from oversafe.report.law import CRITERIA, assess
 from oversafe.report.linkage import linkage_headline, why_not_at_all
+from oversafe.report.picture import picture, shown_record, side_by_side
 from oversafe.report.verdict import Finding, Verdict, judge
+from oversafe.text import shorten
 
 _FORMAT = "oversafe-audit"
-_VERSION = 1
+FORMAT_VERSION = 1
 _NO_MANIFEST = "the release came without a manifest, so nothing is known of how it was made"
-_MOST_POINTS = 600
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Audit:
     """What an outsider can read out of a release, and the verdict.
 
@@ -60,6 +65,9 @@ class Audit:
         How long the audit took.
     stopped : bool
         Whether it was ended by Ctrl-C, so that attacks are missing.
+    settings : mapping
+        What it takes to repeat the audit: versions, files with their SHA-256, limits, and the command if there was
+        one.
     """
 
     verdict: Verdict
@@ -70,12 +78,13 @@ class Audit:
     facts: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     stopped: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the audit as plain values for JSON."""
+        """Return the audit as plain values for JSON, as :meth:`json_schema` describes them."""
         return {
             "format": _FORMAT,
-            "version": _VERSION,
+            "version": FORMAT_VERSION,
             "verdict": {"level": self.verdict.level, "sentence": self.verdict.sentence},
             "release": plain(self.facts),
             "guarantee": self.guarantee.to_dict(),
@@ -89,14 +98,37 @@ class Audit:
                     "certain_records": f.certain_records,
                     "details": plain(f.result.details),
                     "evidence": plain(f.result.evidence),
+                    "criteria": list(CRITERIA[f.result.threat]),
                 }
                 for f in self.findings
+            ],
+            "criteria": [
+                {
+                    "criterion": c.criterion,
+                    "answer": c.answer,
+                    "sentence": c.sentence,
+                    "attacks": list(c.attacks),
+                }
+                for c in assess(self.findings, self.guarantee)
             ],
             "not_run": dict(self.not_run),
             "warnings": list(self.warnings),
             "seconds": round(self.seconds, 3),
             "stopped": self.stopped,
+            "settings": plain(self.settings),
         }
+
+    @staticmethod
+    def json_schema() -> dict[str, Any]:
+        """Return the JSON Schema of :meth:`to_json`."""
+        from importlib.resources import files
+
+        text = (
+            files("oversafe.report")
+            .joinpath("schemas", f"audit-{FORMAT_VERSION}.schema.json")
+            .read_text("utf-8")
+        )
+        return dict(json.loads(text))
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the audit as JSON, and write it when a path is given."""
@@ -117,7 +149,15 @@ class Audit:
     def _repr_html_(self) -> str:
         from html import escape
 
-        return f'<iframe style="width:100%;height:40em;border:0" sandbox srcdoc="{escape(self.to_html())}"></iframe>'
+        # A frame of its own origin: the notebook's styles do not reach in, nor does the page reach out.
+        return (
+            '<iframe title="Privacy audit" style="width:100%;height:48em;border:0" sandbox="allow-scripts" '
+            f'srcdoc="{escape(self.to_html())}"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        name = shorten(str(self.facts.get("name", "a release")), 60)
+        return f"<Audit of {name!r}: {self.verdict.level}, {len(self.findings)} findings>"
 
     def __str__(self) -> str:
         from oversafe.report.terminal import as_text
@@ -174,6 +214,7 @@ def audit(
     'exposed'
     """
     start = time.monotonic()
+    settings = repeat_settings({"release": release, "real": real, "holdout": holdout}, label, time_limit)
     if isinstance(release, str | Path):
         if (
             guarantee is None
@@ -224,7 +265,39 @@ def audit(
         {"name": name or "the release", **material.facts()},
         time.monotonic() - start,
         stopped,
+        settings,
     )
+
+
+def repeat_settings(sources: Mapping[str, Any], label: str, time_limit: float | None) -> dict[str, Any]:
+    """Return what it takes to repeat an audit; of a database's address, without its password."""
+    import platform
+    from importlib.metadata import version
+
+    named = {what: source for what, source in sources.items() if isinstance(source, str | Path)}
+    return {
+        "oversafe": version("oversafe"),
+        "python": platform.python_version(),
+        **{package: version(package) for package in ("numpy", "pandas", "scikit-learn")},
+        "label": label,
+        "time_limit": time_limit,
+        "seed": AUDIT_SEED,
+        **{what: without_password(source) for what, source in named.items()},
+        "sha256": {what: digest for what, source in named.items() if (digest := _sha256(source)) is not None},
+    }
+
+
+def without_password(source: str | Path) -> str:
+    """Return a file's name, or a database's address without its password."""
+    return re.sub(r"(://[^/:@]*):[^/@]*@", r"\1@", str(source))
+
+
+def _sha256(source: str | Path) -> str | None:
+    """Return the fingerprint of a file; a folder or a database has none."""
+    if "://" in str(source) or not Path(source).is_file():
+        return None
+    with Path(source).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @dataclass(frozen=True)
@@ -346,27 +419,14 @@ def _reconstructed(result: Any, tables: ClassTables) -> Finding:
             f"{certain} of the {total} real records of class {label!r} "
             "can be computed from the released rows alone."
         )
-    return Finding(result, headline, certain, _picture(tables.release, result.records) if found else None)
-
-
-def _picture(rows: pd.DataFrame, records: pd.DataFrame) -> pd.DataFrame | None:
-    """Return released rows and recovered records in the two columns that tell the records apart best."""
-    numbers = records.select_dtypes("number").dropna(axis=1)
-    if numbers.shape[1] < 2:
-        return None
-    ranges = rows[numbers.columns].max() - rows[numbers.columns].min()
-    x, y = (
-        (numbers.std(ddof=0) / ranges.where(ranges > 0)).sort_values(ascending=False, kind="stable").index[:2]
+    shown = shown_record(tables.release, result)
+    return Finding(
+        result,
+        headline,
+        certain,
+        picture(tables.release, result, tables.real, shown),
+        side_by_side(result, tables.real, shown),
     )
-    shown = rows[[x, y]].sample(min(len(rows), _MOST_POINTS), random_state=0)
-    points = pd.concat(
-        [
-            shown.set_axis(["x", "y"], axis=1).assign(kind="released row"),
-            numbers[[x, y]].head(_MOST_POINTS).set_axis(["x", "y"], axis=1).assign(kind="record read back"),
-        ]
-    )
-    points.attrs = {"x": str(x), "y": str(y)}
-    return points
 
 
 def _distinguished(result: AttackResult, tables: ClassTables) -> Finding:

@@ -15,7 +15,8 @@ from oversafe.data.files import write_text
 from oversafe.privacy import write_release
 from oversafe.protect import SMOTE, HistogramSynthesizer
 from oversafe.report.audit import Audit, audit
-from oversafe.report.page import cell, demo_page, section
+from oversafe.report.cells import cell
+from oversafe.report.page import demo_page, section
 
 LABEL = "diagnosis"
 EPSILON = 1.0
@@ -116,8 +117,8 @@ def run_demo(folder: Path, progress: Callable[[str], None] = lambda step: None) 
         patients=len(patients),
         benign=len(y) - len(patients),
         synthetic=int((released[LABEL] == "malignant").sum()),
-        smote=section(smote),
-        private=section(private),
+        smote=section(smote, "smote"),
+        private=section(private, "private"),
         pairs=pairs(smote, patients.drop(columns=LABEL)),
         costs=costs,
         test_rows=len(y_test),

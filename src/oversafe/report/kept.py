@@ -72,6 +72,7 @@ def _contents(finding: Finding | None) -> dict[str, object]:
         "certain_records": finding.certain_records,
         "points": None if points is None else points.reset_index(drop=True),
         "axes": None if points is None else points.attrs,
+        "record": finding.record,
     }
 
 
@@ -85,4 +86,4 @@ def _finding(cell: Cell) -> Finding | None:
     points = kept["points"]
     if points is not None:
         points.attrs = kept["axes"]
-    return Finding(result, kept["headline"], kept["certain_records"], points)
+    return Finding(result, kept["headline"], kept["certain_records"], points, kept.get("record"))

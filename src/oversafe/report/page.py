@@ -1,41 +1,59 @@
-"""One HTML file that opens without network and runs no script."""
+"""One HTML file that opens without network; its one script sorts tables, and its policy lets no other run."""
 
 from __future__ import annotations
 
-import shlex
+import base64
+import hashlib
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from jinja2 import Environment, PackageLoader
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from oversafe.report.audit import Audit
-from oversafe.report.charts import records_chart, risk_chart
+from oversafe.privacy.guarantee import Guarantee
+from oversafe.report.advice import advice
+from oversafe.report.audit import FORMAT_VERSION, Audit
+from oversafe.report.baselines import rates, rates_by_secret
+from oversafe.report.cells import cell, percent, percent_range
+from oversafe.report.charts import rate_rows, records_chart, strip, traffic_light
+from oversafe.report.law import CRITERIA, MEANINGS, assess
+from oversafe.report.picture import REAL
+from oversafe.report.verdict import EXPOSED_FROM, Finding
+from oversafe.report.words import GLOSSARY, MEANING, words_for
 from oversafe.text import shorten, showable
 
 _MOST_ROWS = 25
 _MOST_COLUMNS = 16
-_LIGHTS = {"exposed": "Exposed", "unproven": "Unproven", "protected": "Protected"}
-_THREATS = {
-    "reconstruction": "Can real records be computed from the release?",
-    "distinguishing": "Can the real rows in the release be told from the added ones?",
-    "membership": "Can an outsider tell whether a person was in the data?",
-    "linkage": "Can two sources about one person be linked through the release?",
-    "singling-out": "Can a person be singled out?",
-    "attribute": "Can an unknown fact about a person be inferred?",
-    "similarity": "Are the rows closer to real ones than chance allows?",
-}
+_MOST_CLASSES = 8
+_ANSWERS = {"shown": "possible", "some": "some gain", "none": "no success", "unchecked": "not checked"}
+# What no audit of a file can see, whatever tables it is given.
+_NEVER_CHECKED = (
+    (
+        "Membership games (GroundHog, ShadowClassifier)",
+        "they run the method itself many times, with and without a person, so they need the method and not its output. "
+        "In Python: GroundHog().run(protector, X, y).",
+    ),
+    (
+        "Several releases of the same people",
+        "each was looked at alone. What they tell together is bounded by a budget only.",
+    ),
+    (
+        "Attackers with other knowledge",
+        "registers, leaks, or people who know a person well. Only a proven guarantee speaks about them.",
+    ),
+)
 
 
 def audit_page(audit: Audit) -> str:
     """Return the page of one audit."""
+    title = f"Privacy audit of {shorten(str(audit.facts.get('name', 'a release')), 80)}"
     return (
-        _environment()
-        .get_template("audit.html")
-        .render(
-            title=f"Audit of {shorten(str(audit.facts.get('name', 'a release')), 80)}", audit=section(audit)
-        )
+        _environment().get_template("audit.html").render(title=title, audit=section(audit), glossary=GLOSSARY)
     )
 
 
@@ -44,40 +62,55 @@ def demo_page(**parts: Any) -> str:
     return _environment().get_template("demo.html").render(**parts)
 
 
-def section(audit: Audit) -> dict[str, Any]:
-    """Return what the templates show of an audit."""
+def section(audit: Audit, prefix: str = "finding") -> dict[str, Any]:
+    """Return what the templates show of an audit; the prefix keeps two audits on one page apart."""
+    level = audit.verdict.level
+    word, _, meaning = MEANING[level]
+    findings = [_finding(f, f"{prefix}-{number}") for number, f in enumerate(audit.findings, 1)]
+    gravest = findings[0] if findings and _is_grave(audit.findings[0]) else None
+    if gravest is not None:
+        gravest["gravest"] = True
+    classes = list(audit.facts.get("classes", {}).items())
     return {
-        "level": audit.verdict.level,
-        "light": _LIGHTS[audit.verdict.level],
+        "level": level,
+        "word": word,
+        "light": traffic_light(level),
         "sentence": showable(audit.verdict.sentence),
+        "meaning": meaning,
+        "name": shorten(str(audit.facts.get("name", "a release")), 120),
         "facts": audit.facts,
-        "label_argument": shlex.quote(shorten(str(audit.facts.get("label", "")), 200)),
-        "guarantee": audit.guarantee,
-        "warnings": [showable(warning) for warning in audit.warnings],
-        "not_run": {showable(name): showable(reason) for name, reason in audit.not_run.items()},
-        "seconds": audit.seconds,
-        "chart": Markup(risk_chart(audit.findings)) if audit.findings else None,
-        "findings": [
+        "classes": classes[:_MOST_CLASSES],
+        "more_classes": len(classes) - _MOST_CLASSES if len(classes) > _MOST_CLASSES else 0,
+        "findings": findings,
+        "anchors": True,
+        "gravest": gravest,
+        "certain": max((f.certain_records for f in audit.findings), default=0),
+        "certain_of": _real_records(audit),
+        "holds_records": any(not f.result.evidence.empty for f in audit.findings),
+        "stopped": audit.stopped,
+        "law": [
             {
-                "name": f.result.name,
-                "class": f.result.details.get("class", ""),
-                "question": _THREATS[f.result.threat],
-                "headline": showable(f.headline),
-                "warning": _sentence(f.result.details.get("warning", "")),
-                "risk": f.result.risk,
-                "interval": f.result.interval,
-                "chart": None
-                if f.points is None
-                else Markup(records_chart(f.points, f.points.attrs["x"], f.points.attrs["y"])),
-                "evidence": table(f.result.evidence),
-                "figures": [
-                    (key.replace("_", " "), cell(value))
-                    for key, value in f.result.details.items()
-                    if isinstance(value, str | int | float | np.number) and key not in ("class", "warning")
-                ],
+                "criterion": row.criterion,
+                "meaning": MEANINGS[row.criterion],
+                "answer": row.answer,
+                "word": _ANSWERS[row.answer],
+                "sentence": row.sentence,
+                "attacks": ", ".join(row.attacks),
             }
-            for f in audit.findings
+            for row in assess(audit.findings, audit.guarantee)
         ],
+        "guarantee": audit.guarantee,
+        "guarantee_word": {"proven": "Proven", "nominal": "Nominal", "none": "None"}[audit.guarantee.status],
+        "guarantee_figures": _figures(audit.guarantee),
+        "promise": _promise(audit.guarantee),
+        "warnings": [_sentence(warning) for warning in audit.warnings],
+        "not_run": {showable(name): showable(reason) for name, reason in audit.not_run.items()},
+        "never": _NEVER_CHECKED,
+        "advice": advice(level, audit.findings, audit.guarantee, audit.facts, audit.settings),
+        "command": showable(str(audit.settings.get("command", ""))),
+        "settings": _flat(audit.settings),
+        "seconds": audit.seconds,
+        "version": FORMAT_VERSION,
     }
 
 
@@ -88,33 +121,174 @@ def table(frame: pd.DataFrame) -> dict[str, Any] | None:
     shown = frame.iloc[:_MOST_ROWS, :_MOST_COLUMNS]
     return {
         "columns": [shorten(str(c), 60) for c in shown.columns],
-        "rows": [[cell(v) for v in row] for row in shown.itertuples(index=False, name=None)],
+        "rows": [
+            [(_sort_key(value), cell(value)) for value in row]
+            for row in shown.itertuples(index=False, name=None)
+        ],
         "more_rows": len(frame) - len(shown),
         "more_columns": frame.shape[1] - shown.shape[1],
     }
 
 
+def _is_grave(finding: Finding) -> bool:
+    return finding.certain_records > 0 or finding.result.interval[0] > 0
+
+
+def _finding(found: Finding, anchor: str) -> dict[str, Any]:
+    result = found.result
+    hit = found.certain_records > 0 or result.interval[0] >= EXPOSED_FROM
+    bars = rate_rows(rates(result))
+    return {
+        "anchor": anchor,
+        "name": result.name,
+        "class": result.details.get("class", ""),
+        "words": words_for(result.name, result.threat),
+        "criteria": CRITERIA[result.threat],
+        "headline": showable(found.headline),
+        "warning": _sentence(result.details.get("warning", "")),
+        "risk": result.risk,
+        "interval": result.interval,
+        "interval_text": percent_range(*result.interval),
+        "strip": strip(result.risk, result.interval, "hit" if hit else "attack", limit=True),
+        "rates": bars,
+        "by_secret": rate_rows(rates_by_secret(result), limit=True),
+        "chart": None if found.points is None else _chart(found.points),
+        "record": None if found.record is None else _record(found.record),
+        "gravest": False,
+        "evidence": table(result.evidence),
+        "evidence_rows": len(result.evidence),
+        "figures": [
+            (key.replace("_", " "), cell(value))
+            for key, value in result.details.items()
+            if isinstance(value, str | int | float | np.number) and key not in ("class", "warning")
+        ],
+    }
+
+
+def _chart(points: pd.DataFrame) -> dict[str, Any]:
+    lines = int(points.loc[points["line"] >= 0, "line"].nunique())
+    caption = "Hover over a point or a line to see what it is."
+    if lines:
+        met = (
+            "One straight line of released rows ends"
+            if lines == 1
+            else f"{lines} straight lines of released rows meet"
+        )
+        caption = f"{met} in the large red record. Two columns are drawn; the lines hold in all. {caption}"
+    return {
+        "drawing": records_chart(points),
+        "lines": lines,
+        "real": bool((points["kind"] == REAL).any()),
+        "caption": caption,
+    }
+
+
+def _record(record: pd.DataFrame) -> dict[str, Any]:
+    shown = record.head(_MOST_COLUMNS)
+    has_real = "real" in record.columns
+    return {
+        "real": has_real,
+        "rows": [
+            {
+                "column": shorten(row["column"], 60),
+                "read_back": row["read_back"],
+                "off": row["off_by_at_most"],
+                "real": row["real"] if has_real else "",
+                "same": has_real and row["read_back"] == row["real"],
+            }
+            for row in shown.to_dict("records")
+        ],
+        "more": len(record) - len(shown),
+    }
+
+
+def _real_records(audit: Audit) -> int | None:
+    worst = max(audit.findings, key=lambda f: f.certain_records, default=None)
+    return None if worst is None or not worst.certain_records else worst.result.details.get("distinct_real")
+
+
+def _figures(guarantee: Guarantee) -> str:
+    if guarantee.status == "none":
+        return "nothing is promised"
+    delta = f", delta = {guarantee.delta:g}" if guarantee.delta else ""
+    return f"epsilon = {guarantee.epsilon:g}{delta}"
+
+
+def _promise(guarantee: Guarantee) -> dict[str, Any]:
+    caveats = [_sentence(caveat) for caveat in guarantee.caveats]
+    if guarantee.status == "none":
+        return {"headline": "Nothing: the release carries no privacy guarantee.", "caveats": caveats}
+    who = (
+        "every record"
+        if guarantee.unit == "record"
+        else f"every person, with at most {guarantee.rows_per_unit} rows each"
+    )
+    start = "Proven" if guarantee.status == "proven" else "Stated, but not proven"
+    factor = f"{np.exp(guarantee.epsilon or 0):.3g}"
+    meaning = (
+        f"Whether a person's record is in the table or another in its place, anything that anyone concludes from the "
+        f"release becomes at most {factor} times more likely"
+        + (f", but for a chance of {guarantee.delta:g}" if guarantee.delta else "")
+        + "."
+    )
+    if guarantee.status == "nominal":
+        meaning = f"Did it hold, this would be so: {meaning[0].lower()}{meaning[1:]}"
+    return {
+        "headline": f"{start}: {_figures(guarantee)} differential privacy for {who}.",
+        "meaning": meaning,
+        "basis": showable(guarantee.basis.rstrip(".")),
+        "caveats": caveats,
+    }
+
+
+def _flat(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
+    rows = []
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            rows += [(f"{name} of {showable(str(key))}", cell(entry)) for key, entry in value.items()]
+        elif name != "command" and value is not None:
+            rows.append((name.replace("_", " "), cell(value)))
+    return rows
+
+
+def _sort_key(value: Any) -> str | None:
+    """Return a number in full, since what is shown of it is rounded."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+        return None
+    return "-Infinity" if value != value else repr(float(value))
+
+
 def _sentence(text: str) -> str:
+    text = text.rstrip(".")
     return showable(text[:1].upper() + text[1:] + "." if text else "")
 
 
-def cell(value: Any) -> str:
-    """Return a value as a reader expects it."""
-    if value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and np.isnan(value)):
-        return "-"
-    if isinstance(value, float | np.floating):
-        return f"{value:.6g}"
-    return shorten(str(value), 120)
+def _breakable(name: str) -> Markup:
+    """Return a name that may be broken where its words join."""
+    return Markup(re.sub(r"(?<=[a-z0-9])([_.-])", r"\1<wbr>", str(escape(name))))
 
 
+@cache
+def _part(name: str) -> tuple[Markup, str]:
+    """Return a file of the package as it stands in the page, and the hash by which the page's policy allows it."""
+    text = files("oversafe.report").joinpath("templates", name).read_text("utf-8")
+    text = re.sub(r"\n\s*", "\n", text)
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return Markup(text), f"sha256-{digest}"
+
+
+@cache
 def _environment() -> Environment:
-    # Everything is escaped; the charts alone are marked as markup, and their texts are escaped by the renderer.
+    # Everything is escaped; the charts alone are marked as markup, and they escape the texts of the table.
     from oversafe import __version__
 
     environment = Environment(
         loader=PackageLoader("oversafe.report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     environment.globals["version"] = __version__
+    environment.globals["style"], environment.globals["style_hash"] = _part("page.css")
+    environment.globals["script"], environment.globals["script_hash"] = _part("sort.js")
     environment.filters["shown"] = lambda text: shorten(str(text), 120)
-    environment.filters["percent"] = lambda share: f"{share:.0%}"
+    environment.filters["percent"] = percent
+    environment.filters["breakable"] = _breakable
     return environment

@@ -47,13 +47,17 @@ class Finding:
     certain_records : int
         How many real records it names with certainty.
     points : DataFrame, optional
-        Released rows and recovered records in two columns, for a chart; ``attrs`` has the columns' names.
+        Released rows and recovered records in two columns, for a chart: ``x``, ``y``, ``kind`` and ``line``, the line
+        through one record that a point lies on, or -1; ``attrs`` has the columns' names.
+    record : DataFrame, optional
+        One recovered record, value by value, beside the real one if that is known.
     """
 
     result: AttackResult
     headline: str
     certain_records: int = 0
     points: pd.DataFrame | None = None
+    record: pd.DataFrame | None = None
 
 
 def judge(findings: Sequence[Finding], guarantee: Guarantee) -> Verdict:

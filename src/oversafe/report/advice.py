@@ -1,0 +1,95 @@
+"""What to do instead, with the commands to type."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from oversafe.privacy.guarantee import SEEDED, Guarantee
+from oversafe.report.verdict import Finding, Level
+from oversafe.text import shorten
+
+_MOST_CHARACTERS = 200
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to do.
+
+    Parameters
+    ----------
+    sentence : str
+        What and why.
+    commands : tuple of str
+        What to type, one command each.
+    """
+
+    sentence: str
+    commands: tuple[str, ...] = ()
+
+
+def advice(
+    level: Level,
+    findings: Sequence[Finding],
+    guarantee: Guarantee,
+    facts: Mapping[str, Any],
+    settings: Mapping[str, Any],
+) -> list[Step]:
+    """Return what to do after an audit, the most important first."""
+    label = _argument(facts.get("label", "LABEL"))
+    table = _argument(settings.get("real") or "TABLE.csv")
+    release = _argument(settings.get("release") or "RELEASE.csv")
+    steps = []
+    if level == "protected":
+        steps.append(
+            Step(
+                "Hand out the file together with its manifest, so that whoever receives it can check what it promises. "
+                "Charge the next release of the same people to a budget: guarantees add up.",
+                ("oversafe budget create budget.db people --epsilon 3 --delta 1e-6",),
+            )
+        )
+    else:
+        if SEEDED in guarantee.caveats:
+            steps.append(
+                Step("Make the release again without a seed: whoever knows the seed can take the noise off.")
+            )
+        steps.append(
+            Step(
+                "Hand out a table with a proven guarantee instead. First write down what is publicly known about the "
+                "columns (ranges, categories) and correct the file by hand, then protect the original table and audit "
+                "the result.",
+                (
+                    f"oversafe schema init {table} --label {label} --out schema.toml",
+                    f"oversafe protect {table} --label {label} --epsilon 1 --schema schema.toml --out protected.csv",
+                    f"oversafe audit protected.csv --label {label} --real {table} --report protected.html",
+                ),
+            )
+        )
+        if any(f.result.name == "ReconSMOTE" and f.certain_records for f in findings):
+            steps.append(
+                Step(
+                    "If the rows were only meant to help a model learn, oversample inside the training, after the "
+                    "split, and keep the rows: no table has to leave the house for that."
+                )
+            )
+    if facts.get("real_rows") is None or facts.get("holdout_rows") is None:
+        missing = [
+            f"--{name} {name.upper()}.csv"
+            for name in ("real", "holdout")
+            if facts.get(f"{name}_rows") is None
+        ]
+        given = "" if facts.get("real_rows") is None else f" --real {table}"
+        steps.append(
+            Step(
+                "Some attacks could not be run for want of material. With the original table, and with people of the "
+                "same kind who had no part in the release, the audit sees more.",
+                (f"oversafe audit {release} --label {label}{given} {' '.join(missing)} --report audit.html",),
+            )
+        )
+    return steps
+
+
+def _argument(text: Any) -> str:
+    return shlex.quote(shorten(str(text), _MOST_CHARACTERS))

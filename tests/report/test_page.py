@@ -1,0 +1,289 @@
+"""What stands on the report's page, and that nothing but the page's own script can run on it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+
+from oversafe import audit
+from oversafe.attack import AttackResult, ReconSMOTE
+from oversafe.data import load_dataset
+from oversafe.privacy import Guarantee
+from oversafe.privacy.guarantee import SEEDED
+from oversafe.protect import SMOTE
+from oversafe.report import Audit, Finding, Verdict
+from oversafe.report.advice import advice
+from oversafe.report.baselines import rates
+from oversafe.report.cells import cell, percent, percent_range
+from oversafe.report.law import assess
+from oversafe.report.picture import READ_BACK, REAL, RELEASED, SHOWN, picture, shown_record, side_by_side
+
+
+@pytest.fixture(scope="module")
+def tables():
+    X, y = load_dataset("breast_cancer")
+    X_new, y_new = SMOTE(random_state=0).fit_resample(X, y)
+    return X_new.assign(diagnosis=y_new), X.assign(diagnosis=y)
+
+
+@pytest.fixture(scope="module")
+def report(tables):
+    return audit(tables[0], "diagnosis", real=tables[1])
+
+
+@pytest.fixture(scope="module")
+def page(report):
+    return report.to_html()
+
+
+def text_of(page: str) -> str:
+    class Text(HTMLParser):
+        parts: list[str]
+        skip = False
+
+        def handle_starttag(self, tag, attributes):
+            self.skip = tag in ("script", "style")
+
+        def handle_endtag(self, tag):
+            self.skip = False
+
+        def handle_data(self, data):
+            if not self.skip:
+                self.parts.append(data)
+
+    reader = Text()
+    reader.parts = []
+    reader.feed(page)
+    return " ".join(" ".join(reader.parts).split())
+
+
+def test_the_policy_names_the_only_script_and_style_by_their_hashes(page):
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
+    assert "default-src 'none'" in policy and "unsafe" not in policy
+    for tag in ("script", "style"):
+        (content,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, flags=re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+    assert not re.search(r"\s(style|on\w+)=", page) and "http" not in page.replace("http-equiv", "")
+
+
+def test_every_part_that_a_reader_needs_is_there(page):
+    text = text_of(page)
+    for part in (
+        "15 real records were read out of this table with certainty.",
+        "The gravest finding",
+        "Every attack, the gravest first",
+        "In the words of European law",
+        "What the release promises",
+        "What could not be checked, and why",
+        "What to do instead",
+        "To repeat it",
+        "Glossary",
+        "This page holds records of real people.",
+    ):
+        assert part in text
+    assert "oversafe protect TABLE.csv --label diagnosis --epsilon 1" in text
+    assert "--holdout HOLDOUT.csv" in text
+
+
+def test_headings_do_not_skip_a_level(page):
+    levels = [int(level) for level in re.findall(r"<h([1-6])", page)]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+def test_all_internal_links_lead_somewhere(page):
+    identifiers = re.findall(r'\sid="([^"]+)"', page)
+    assert len(identifiers) == len(set(identifiers))
+    assert set(re.findall(r'href="#([^"]+)"', page)) <= set(identifiers)
+
+
+def test_the_record_stands_beside_the_real_one(tables, report):
+    finding = next(f for f in report.findings if f.result.name == "ReconSMOTE")
+    record = finding.record
+    assert list(record["column"]) == list(tables[0].columns[:-1])
+    assert (record["read_back"] == record["real"]).all()
+    points = finding.points
+    shown = points[points["kind"] == SHOWN]
+    assert len(shown) == 1
+    # The drawn rows of a line lie between its ends.
+    for _, line in points[points["line"] >= 0].groupby("line"):
+        end = line[line["kind"] == READ_BACK][["x", "y"]].to_numpy()[0]
+        way = end - shown[["x", "y"]].to_numpy()[0]
+        rows = line[line["kind"] == RELEASED][["x", "y"]].to_numpy() - shown[["x", "y"]].to_numpy()[0]
+        across = np.abs(rows[:, 0] * way[1] - rows[:, 1] * way[0])
+        assert (across < 1e-6 * np.abs(way).max() * max(1, np.abs(rows).max())).all()
+    assert points.loc[points["line"] >= 0, "line"].nunique() >= 3
+    assert (points["kind"] == REAL).sum() == 15
+
+
+def test_the_record_in_which_lines_meet_is_the_one_shown():
+    """Four lines leave one place; their other ends are on no other line."""
+    rng = np.random.default_rng(0)
+    centre, ends = rng.normal(size=4), 5 * rng.normal(size=(4, 4))
+    shares = rng.uniform(0.05, 0.95, size=(4, 5, 1))
+    rows = pd.DataFrame((centre + shares * (ends - centre)[:, None]).reshape(-1, 4), columns=list("abcd"))
+    result = ReconSMOTE(expand=False).run(rows)
+    record = shown_record(rows, result)
+    assert np.allclose(result.records.iloc[record], centre, atol=1e-6)
+    beside = side_by_side(result, None, record)
+    assert "real" not in beside and list(beside["column"]) == list("abcd")
+    points = picture(rows, result, None, record)
+    assert (points["kind"] == RELEASED).sum() == 20 and not (points["kind"] == REAL).any()
+
+
+def test_without_a_record_nothing_is_shown():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.normal(size=(30, 4)), columns=list("abcd"))
+    result = ReconSMOTE().run(rows)
+    assert shown_record(rows, result) is None
+    assert picture(rows, result, None, None) is None and side_by_side(result, None, None) is None
+
+
+def test_no_picture_without_two_columns_of_numbers(report):
+    result = next(f.result for f in report.findings if f.result.name == "ReconSMOTE")
+    one = replace(result, records=result.records[["mean_radius"]].assign(text="x"))
+    assert picture(result.records[["mean_radius"]], one, None, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [(0.0, "0 %"), (0.001, "below 1 %"), (0.5, "50 %"), (0.999, "above 99 %"), (1.0, "100 %")],
+)
+def test_percent(share, shown):
+    assert percent(share) == shown
+
+
+def test_intervals_and_cells():
+    assert percent_range(0.064, 1.0) == "6 to 100 %"
+    assert [cell(v) for v in (None, np.nan, pd.NaT, True, 1 / 3, 7, "x" * 300)] == [
+        "-",
+        "-",
+        "-",
+        "yes",
+        "0.333333",
+        "7",
+        "x" * 119 + "…",
+    ]
+
+
+def finding(threat, low, certain=0, name="Attack"):
+    result = AttackResult(name, threat, low, (low, 1.0), pd.DataFrame(), {"class": "rare"})
+    return Finding(result, "Something was found.", certain)
+
+
+NONE = Guarantee.none("nothing is known")
+PROVEN = Guarantee.pure(1.0, "a theorem")
+
+
+@pytest.mark.parametrize(
+    ("findings", "guarantee", "answers"),
+    [
+        ([], NONE, ["unchecked"] * 3),
+        ([finding("reconstruction", 0.0, certain=1)], NONE, ["shown"] * 3),
+        ([finding("linkage", 0.1)], NONE, ["unchecked", "shown", "unchecked"]),
+        ([finding("attribute", 0.05)], NONE, ["unchecked", "unchecked", "some"]),
+        ([finding("singling-out", 0.0)], NONE, ["none", "unchecked", "unchecked"]),
+        ([finding("similarity", 0.0)], NONE, ["unchecked"] * 3),
+        ([finding("similarity", 0.2)], NONE, ["shown", "unchecked", "unchecked"]),
+        ([finding("membership", 0.0)], PROVEN, ["unchecked", "none", "none"]),
+    ],
+)
+def test_the_three_words(findings, guarantee, answers):
+    found = assess(findings, guarantee)
+    assert [c.criterion for c in found] == ["singling out", "linkability", "inference"]
+    assert [c.answer for c in found] == answers
+    assert all(("bounds" in c.sentence) == (guarantee is PROVEN) for c in found if c.answer != "shown")
+
+
+def test_advice_names_the_files_and_quotes_them():
+    facts = {"label": "it's y", "real_rows": 3, "holdout_rows": None}
+    steps = advice("exposed", [], NONE, facts, {"real": "my table.csv", "release": "r.csv"})
+    commands = [command for step in steps for command in step.commands]
+    assert commands[0] == "oversafe schema init 'my table.csv' --label 'it'\"'\"'s y' --out schema.toml"
+    assert commands[-1].startswith("oversafe audit r.csv --label") and "--real 'my table.csv'" in commands[-1]
+    seeded = Guarantee.pure(1.0, "a theorem").weaken(SEEDED)
+    assert "without a seed" in advice("unproven", [], seeded, facts, {})[0].sentence
+    (kept,) = advice("protected", [], PROVEN, {**facts, "holdout_rows": 2}, {})
+    assert "manifest" in kept.sentence
+
+
+def test_rates_are_held_against_what_chance_gives():
+    details = {"class": "rare", "copied": 3, "distinct_real": 4, "copied_holdout": 1, "distinct_holdout": 10}
+    own, others = rates(AttackResult("ExactCopies", "reconstruction", 0.65, (0, 1), pd.DataFrame(), details))
+    assert (own.share, own.role, others.share, others.role) == (0.75, "attack", 0.1, "baseline")
+    unknown = rates(AttackResult("New", "membership", 0.3, (0.1, 0.5), pd.DataFrame(), {}))
+    assert [bar.share for bar in unknown] == [0.3, 0.0]
+
+
+def test_a_page_without_any_finding():
+    nothing = Audit(Verdict("unproven", "Nothing was tried."), (), NONE, {"ReconSMOTE": "no time"})
+    text = text_of(nothing.to_html())
+    assert "Nothing was tried." in text and "ReconSMOTE : no time." in text and "gravest" not in text
+
+
+def test_a_proven_guarantee_is_told_in_words():
+    page = text_of(Audit(Verdict("protected", "It holds."), (), PROVEN).to_html())
+    assert "Proven: epsilon = 1 differential privacy for every record." in page
+    assert "at most 2.72 times more likely" in page and "Hand out the file together with its manifest" in page
+
+
+def test_a_page_stays_small_with_many_columns_and_rows():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        rng.normal(size=(6000, 120)), columns=[f"a_column_with_a_long_name_{i}" for i in range(120)]
+    )
+    y = np.repeat(["common", "rare"], [5800, 200])
+    X_new, y_new = SMOTE(random_state=0, sampling_strategy={"rare": 2000}).fit_resample(X, y)
+    page = audit(X_new.copy().assign(y=y_new), "y", real=X.assign(y=y)).to_html()
+    assert len(page.encode()) < 3_000_000
+
+
+def test_the_json_follows_its_schema(report, tables):
+    schema = Audit.json_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(json.loads(report.to_json()), schema)
+    empty = audit(tables[0], "diagnosis", time_limit=0)
+    jsonschema.validate(json.loads(empty.to_json()), schema)
+    broken = json.loads(report.to_json())
+    broken["findings"][0]["risk"] = 1.5
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(broken, schema)
+
+
+def test_every_property_of_the_json_is_described(report):
+    """A field that the schema does not know would be undocumented."""
+    schema, document = Audit.json_schema(), json.loads(report.to_json())
+    assert set(document) == set(schema["properties"])
+    for part in ("verdict", "release", "guarantee"):
+        assert set(document[part]) == set(schema["properties"][part]["properties"])
+    assert set(document["findings"][0]) == set(schema["properties"]["findings"]["items"]["properties"])
+
+
+def test_files_are_named_with_their_fingerprints(tables, tmp_path):
+    release = tmp_path / "release.csv"
+    tables[0].to_csv(release, index=False)
+    settings = audit(release, "diagnosis", time_limit=0).settings
+    assert settings["release"] == str(release)
+    assert settings["sha256"] == {"release": hashlib.sha256(release.read_bytes()).hexdigest()}
+
+
+def test_in_a_notebook_the_page_stands_in_a_frame_of_its_own(report):
+    frame = report._repr_html_()
+    assert (
+        frame.startswith("<iframe")
+        and 'sandbox="allow-scripts"' in frame
+        and "allow-same-origin" not in frame
+    )
+    assert "<script" not in frame and "srcdoc=" in frame
+    assert repr(report) == "<Audit of 'the release': exposed, 4 findings>"
