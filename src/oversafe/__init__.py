@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from oversafe.report import audit, compare
+    from oversafe.report.audit import audit
+    from oversafe.report.comparison import compare
 
 __all__ = ["__version__", "audit", "compare"]
 

@@ -164,7 +164,7 @@ def _linear(weighted: bool) -> Callable[..., Any]:
 
 def _synthesis(synthesizer: str) -> Callable[..., Any]:
     def make(**settings: Any) -> Any:
-        from oversafe import protect
+        import oversafe.protect as protect
         from oversafe.learn.balanced_synthesis import BalancedSynthesisClassifier
 
         xgboost = import_extra("xgboost", "boost", "the boosted trees of the published tables")
@@ -177,9 +177,9 @@ def _synthesis(synthesizer: str) -> Callable[..., Any]:
 
 
 def _transformer(**settings: Any) -> Any:
-    from oversafe import learn
+    from oversafe.learn.ft_transformer import PrivateFTTransformer
 
-    return getattr(learn, "PrivateFTTransformer")(class_weight="balanced", **settings)  # noqa: B009
+    return PrivateFTTransformer(class_weight="balanced", **settings)
 
 
 def _chosen(**settings: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A comparison as one HTML file without script, and for the terminal."""
+"""A comparison as one HTML file, and for the terminal."""
 
 from __future__ import annotations
 
@@ -7,58 +7,53 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from oversafe.report.comparison import Comparison, Setting
-from oversafe.report.page import cell
+from oversafe.report.page import cell, page_environment
 from oversafe.report.plots import svg
 from oversafe.text import shorten, showable
 
 _COLOURS = {"exposed": "#c8372d", "unproven": "#c98a12", "protected": "#2e8b57"}
-# What the table can be sorted by: heading, whether more comes first, and the figure.
-_COLUMNS: tuple[tuple[str, str, bool], ...] = (
-    ("utility", "utility", True),
-    ("privacy", "privacy", True),
-    ("records", "records read out", False),
-    ("guarantee", "guarantee", False),
-    ("marginal", "2-way distance", False),
-    ("correlation", "correlation", True),
-    ("seconds", "seconds", False),
-    ("memory", "MB", False),
+_COLUMNS = (
+    ("utility", "utility"),
+    ("privacy", "privacy"),
+    ("records", "records read out"),
+    ("guarantee", "guarantee"),
+    ("marginal", "2-way distance"),
+    ("correlation", "correlation"),
+    ("seconds", "seconds"),
+    ("memory", "MB"),
 )
 _STATUS_ORDER = {"proven": 0, "nominal": 1, "none": 2}
 
 
 def comparison_page(comparison: Comparison) -> str:
     """Return the page of a comparison."""
-    from oversafe import __version__
-
-    environment = Environment(
-        loader=PackageLoader("oversafe.report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    # The best first, as long as nobody sorts.
+    rows = sorted(
+        (_row(s, comparison) for s in comparison.settings),
+        key=lambda row: float(row["sort"]["utility"]),
+        reverse=True,
     )
-    environment.globals["version"] = __version__
-    environment.filters["shown"] = lambda text: shorten(str(text), 160)
-    environment.filters["percent"] = lambda share: f"{share:.0%}"
-    rows = [_row(s, comparison) for s in comparison.settings]
-    for key, _, _ in _COLUMNS:
-        order = np.argsort([row["sort"][key] for row in rows], kind="stable")
-        for place, at in enumerate(order):
-            rows[at].setdefault("order", {})[key] = place
     drawn = [s for s in comparison.settings if s.status == "done"]
-    return environment.get_template("comparison.html").render(
-        title=f"Protections of {shorten(str(comparison.facts.get('name', 'a table')), 80)} compared",
-        comparison=comparison,
-        score=comparison.score.replace("_", " "),
-        columns=_COLUMNS,
-        rows=rows,
-        chart=Markup(frontier_chart(comparison)) if drawn else None,
-        details=[_details(s) for s in drawn],
-        failed=[
-            (s.name, showable(s.error or "was not started"))
-            for s in comparison.settings
-            if s.status != "done"
-        ],
+    return (
+        page_environment()
+        .get_template("comparison.html")
+        .render(
+            title=f"Protections of {shorten(str(comparison.facts.get('name', 'a table')), 80)} compared",
+            comparison=comparison,
+            score=comparison.score.replace("_", " "),
+            columns=_COLUMNS,
+            rows=rows,
+            chart=Markup(frontier_chart(comparison)) if drawn else None,
+            details=[_details(s) for s in drawn],
+            failed=[
+                (s.name, showable(s.error or "was not started"))
+                for s in comparison.settings
+                if s.status != "done"
+            ],
+        )
     )
 
 
@@ -183,10 +178,9 @@ def _row(s: Setting, comparison: Comparison) -> dict[str, Any]:
         "seconds": s.figures.get("fit_seconds", np.nan),
         "memory": np.nan if memory is None else memory,
     }
-    # Ascending places; what is missing comes last, wherever more is better or worse.
-    falling = {key: more for key, _, more in _COLUMNS}
+    # What is missing sorts below everything.
     sort = {
-        key: np.inf if value is None or np.isnan(value) else -value if falling[key] else value
+        key: "-Infinity" if value is None or np.isnan(value) else float(value)
         for key, value in figures.items()
     }
     return {

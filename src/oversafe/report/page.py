@@ -53,13 +53,15 @@ def audit_page(audit: Audit) -> str:
     """Return the page of one audit."""
     title = f"Privacy audit of {shorten(str(audit.facts.get('name', 'a release')), 80)}"
     return (
-        _environment().get_template("audit.html").render(title=title, audit=section(audit), glossary=GLOSSARY)
+        page_environment()
+        .get_template("audit.html")
+        .render(title=title, audit=section(audit), glossary=GLOSSARY)
     )
 
 
 def demo_page(**parts: Any) -> str:
     """Return the page of the demonstration."""
-    return _environment().get_template("demo.html").render(**parts)
+    return page_environment().get_template("demo.html").render(**parts)
 
 
 def section(audit: Audit, prefix: str = "finding") -> dict[str, Any]:
@@ -278,7 +280,8 @@ def _part(name: str) -> tuple[Markup, str]:
 
 
 @cache
-def _environment() -> Environment:
+def page_environment() -> Environment:
+    """Return what every page is made with: its templates, its style and script, and the policy that allows no other."""
     # Everything is escaped; the charts alone are marked as markup, and they escape the texts of the table.
     from oversafe import __version__
 

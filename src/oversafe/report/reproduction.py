@@ -1,4 +1,4 @@
-"""A reproduction as one HTML file without script, as JSON and for the terminal."""
+"""A reproduction as one HTML file, as JSON and for the terminal."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from oversafe.data.files import write_text
 from oversafe.experiment.papers.base import Plot
 from oversafe.experiment.reproduce import Reproduction
 from oversafe.report.audit import plain
+from oversafe.report.page import page_environment
 from oversafe.report.plots import svg
 from oversafe.text import showable
 
@@ -23,14 +23,8 @@ _MARKS = {True: "", False: "differs", None: "not measured"}
 
 def reproduction_page(found: Reproduction) -> str:
     """Return the page of a reproduction."""
-    from oversafe import __version__
-
-    environment = Environment(
-        loader=PackageLoader("oversafe.report"), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.globals["version"] = __version__
     rows = found.table
-    return environment.get_template("reproduction.html").render(
+    return page_environment().get_template("reproduction.html").render(
         title=f"{found.title}: published and measured",
         found=found,
         settings=found.settings,
