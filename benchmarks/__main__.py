@@ -11,6 +11,7 @@ from types import ModuleType
 from rich.console import Console
 
 from benchmarks import (
+    attacked,
     balanced_auc,
     counts,
     counts_large,
@@ -43,6 +44,7 @@ from oversafe.errors import InputError
 BENCHMARKS: dict[str, ModuleType] = {
     "counts": counts,
     "counts-large": counts_large,
+    "attacked": attacked,
     "balanced-auc": balanced_auc,
     "diffprivlib": diffprivlib_logistic,
     "distin": distin,
