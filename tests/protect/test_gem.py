@@ -172,7 +172,9 @@ def test_counts_without_noise_are_learned(torch, marginals):
         real, made = X[y == label], S[t == label]
         assert abs(real["x"].mean() - made["x"].mean()) < 0.05
         assert abs((real["c"] == "a").mean() - (made["c"] == "a").mean()) < 0.03
-        assert abs(real["x"].corr(real["n"]) - made["x"].corr(made["n"])) < 0.1
+        # Without the label in a table nothing says how columns go together in a rare class.
+        if marginals != "features" or label == "well":
+            assert abs(real["x"].corr(real["n"]) - made["x"].corr(made["n"])) < 0.1
     natural = model.sample(20_000)[1]
     assert abs((natural == "ill").mean() - (y == "ill").mean()) < 0.01
 
