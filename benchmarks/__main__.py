@@ -13,6 +13,7 @@ from types import ModuleType
 from rich.console import Console
 
 from benchmarks import (
+    attacked,
     balanced_auc,
     counts,
     counts_large,
@@ -49,6 +50,7 @@ from oversafe.errors import InputError
 BENCHMARKS: dict[str, ModuleType] = {
     "counts": counts,
     "counts-large": counts_large,
+    "attacked": attacked,
     "balanced-auc": balanced_auc,
     "diffprivlib": diffprivlib_logistic,
     "distin": distin,

@@ -11,6 +11,7 @@ from oversafe.data import Schema
 from oversafe.protect import (
     ADASYN,
     CTGAN,
+    GEM,
     SMOTE,
     SMOTEDP,
     SMOTENC,
@@ -55,6 +56,8 @@ class Case:
         imbalanced-learn's own checks that it cannot pass, and why.
     package : str, optional
         The optional package that does the work; the tests are skipped where it is not installed.
+    extra : bool
+        Whether the tests belong to the tier ``extras``.
     """
 
     make: Callable[..., Protector]
@@ -64,6 +67,7 @@ class Case:
     proven: Callable[[Schema], Protector] | None = None
     expected_failed_checks: dict[str, str] = field(default_factory=dict)
     package: str | None = None
+    extra: bool = False
 
     @property
     def skipped(self) -> str | None:
@@ -127,6 +131,15 @@ CASES: dict[str, Case] = {
         single_minority_row=True,
         keeps_decimals=True,
         proven=lambda schema: PrivBayes(epsilon=1.0, schema=schema),
+    ),
+    "GEM": Case(
+        # Little training: the tests look at the form of the result, and at columns, which are learned first.
+        lambda **p: GEM(**{"epsilon": 1000.0, "n_rounds": 1, "n_products": 40, "embedding": 16, **p}),
+        single_minority_row=True,
+        keeps_decimals=True,
+        proven=lambda schema: GEM(epsilon=1.0, n_steps=20, schema=schema),
+        package="torch",
+        extra=True,
     ),
     "SMOTEDP": Case(lambda **p: SMOTEDP(**{"epsilon": 1000.0, **p}), keeps_decimals=True),
     "UMAPSMOTENC": Case(UMAPSMOTENC, keeps_decimals=True, package="umap"),

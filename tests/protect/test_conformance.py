@@ -25,23 +25,42 @@ from oversafe.protect import Sampler, Synthesizer
 
 from .conformance import CASES, mixed_table, public_schema
 
-every_protector = pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, id=name, marks=pytest.mark.skipif(bool(case.skipped), reason=case.skipped or ""))
-        for name, case in CASES.items()
-    ],
-)
+
+def _parameters(cases):
+    return [
+        pytest.param(
+            case,
+            id=name,
+            marks=[
+                pytest.mark.skipif(bool(case.skipped), reason=case.skipped or ""),
+                *([pytest.mark.extras] if case.extra else []),
+            ],
+        )
+        for name, case in cases.items()
+    ]
+
+
+every_protector = pytest.mark.parametrize("case", _parameters(CASES))
 every_proven = pytest.mark.parametrize(
-    "case", [c for c in CASES.values() if c.proven], ids=[n for n, c in CASES.items() if c.proven]
+    "case", _parameters({name: case for name, case in CASES.items() if case.proven})
 )
 
 
-@parametrize_with_checks(
-    [case.make(random_state=0) for case in CASES.values() if not case.skipped],
-    expected_failed_checks=lambda protector: CASES[type(protector).__name__].expected_failed_checks,
-)
+def _checked(*, extra):
+    return parametrize_with_checks(
+        [case.make(random_state=0) for case in CASES.values() if not case.skipped and case.extra == extra],
+        expected_failed_checks=lambda protector: CASES[type(protector).__name__].expected_failed_checks,
+    )
+
+
+@_checked(extra=False)
 def test_imbalanced_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.extras
+@_checked(extra=True)
+def test_imbalanced_learn_checks_with_extras(estimator, check):
     check(estimator)
 
 

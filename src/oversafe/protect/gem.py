@@ -42,7 +42,7 @@ _WITH_TABLES = {"columns": 0.1, "within": 0.4, "tables": 0.5}
 _WITHOUT_TABLES = {"columns": 0.2, "within": 0.8}
 # A table may carry this much noise, as its total variation from the truth, and a class this share of its rows in a
 # group; groups are joined until they do.
-_TABLE_NOISE, _CLASS_NOISE = 0.1, 1.0
+_TABLE_NOISE, _CLASS_NOISE = 0.05, 1.0
 # Tables in fewer groups of each column than this, and fewer tables than columns, say less than they cost.
 _FEWEST_GROUPS = 3
 # So many standard deviations of noise fit into a column's cell on average.
@@ -92,7 +92,8 @@ class GEM(CountingSynthesizer):
         How the budget of a table is split: to its choice as the square of alpha, to its counts as that of 1 - alpha.
         Where all candidates are measured none is chosen, and the counts have it all.
     n_rounds : int, default=10
-        In how many rounds the tables are chosen; a round has several choices and one training.
+        How often the network is trained after tables were chosen, several at a time; those that need no choice are all
+        measured in the first round.
     n_products : int, default=200
         How many products the generator makes, for all classes together; each class has 20 at least.
     embedding : int, default=128
@@ -238,7 +239,7 @@ class GEM(CountingSynthesizer):
         model = ProductGenerator(
             learner.cells, learner.class_shares, learner.guess, n_products, int(self.embedding), rng
         )
-        n_rounds = min(int(self.n_rounds), plan.n_tables)
+        n_rounds = int(self.n_rounds) if plan.n_tables else 0
 
         def train(number: int) -> None:
             model.fit(
@@ -251,10 +252,10 @@ class GEM(CountingSynthesizer):
             )
 
         train(0)
-        for number, n_chosen in enumerate(
-            np.diff(np.linspace(0, plan.n_tables, n_rounds + 1).astype(int)), 1
-        ):
-            learner.measure_tables(learner.choose(model, int(n_chosen)))
+        at_once = math.ceil(plan.n_tables / n_rounds) if plan.choice else plan.n_tables
+        for number in range(1, n_rounds + 1):
+            if n_chosen := min(at_once, plan.n_tables - len(learner.measured)):
+                learner.measure_tables(learner.choose(model, n_chosen))
             train(number)
         self.tables_ = [tuple(names[i] for i in own) for own in learner.measured]
         self._products = [own.astype(np.float32) for own in model.products()]
