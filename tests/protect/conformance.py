@@ -11,6 +11,8 @@ from oversafe.data import Schema
 from oversafe.protect import (
     ADASYN,
     CTGAN,
+    DPGAN,
+    PATEGAN,
     SMOTE,
     SMOTEDP,
     SMOTENC,
@@ -55,6 +57,8 @@ class Case:
         imbalanced-learn's own checks that it cannot pass, and why.
     package : str, optional
         The optional package that does the work; the tests are skipped where it is not installed.
+    extras : bool
+        Whether the tests belong to the tier of that name.
     """
 
     make: Callable[..., Protector]
@@ -64,6 +68,7 @@ class Case:
     proven: Callable[[Schema], Protector] | None = None
     expected_failed_checks: dict[str, str] = field(default_factory=dict)
     package: str | None = None
+    extras: bool = False
 
     @property
     def skipped(self) -> str | None:
@@ -138,6 +143,22 @@ CASES: dict[str, Case] = {
         keeps_decimals=True,
         keeps_missing=False,
         package="ctgan",
+    ),
+    "DPGAN": Case(
+        lambda **p: DPGAN(**{"epsilon": 1000.0, "epochs": 1, **p}),
+        single_minority_row=True,
+        keeps_decimals=True,
+        proven=lambda schema: DPGAN(epsilon=1.0, epochs=1, schema=schema),
+        package="opacus",
+        extras=True,
+    ),
+    "PATEGAN": Case(
+        lambda **p: PATEGAN(**{"epsilon": 1000.0, "n_rounds": 2, "n_votes": 20, **p}),
+        single_minority_row=True,
+        keeps_decimals=True,
+        proven=lambda schema: PATEGAN(epsilon=1.0, n_rounds=2, n_votes=20, schema=schema),
+        package="opacus",
+        extras=True,
     ),
     "CopulaGAN": Case(lambda **p: CopulaGAN(**{"epochs": 2, **p}), keeps_decimals=True, package="sdv"),
 }

@@ -25,23 +25,29 @@ from oversafe.protect import Sampler, Synthesizer
 
 from .conformance import CASES, mixed_table, public_schema
 
-every_protector = pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, id=name, marks=pytest.mark.skipif(bool(case.skipped), reason=case.skipped or ""))
-        for name, case in CASES.items()
-    ],
-)
-every_proven = pytest.mark.parametrize(
-    "case", [c for c in CASES.values() if c.proven], ids=[n for n, c in CASES.items() if c.proven]
-)
+
+def _parameter(name, case):
+    marks = [pytest.mark.skipif(bool(case.skipped), reason=case.skipped or "")]
+    return pytest.param(case, id=name, marks=[*marks, pytest.mark.extras] if case.extras else marks)
+
+
+every_protector = pytest.mark.parametrize("case", [_parameter(*own) for own in CASES.items()])
+every_proven = pytest.mark.parametrize("case", [_parameter(*own) for own in CASES.items() if own[1].proven])
 
 
 @parametrize_with_checks(
-    [case.make(random_state=0) for case in CASES.values() if not case.skipped],
+    [case.make(random_state=0) for case in CASES.values() if not (case.skipped or case.extras)],
     expected_failed_checks=lambda protector: CASES[type(protector).__name__].expected_failed_checks,
 )
 def test_imbalanced_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.extras
+@parametrize_with_checks([case.make(random_state=0) for case in CASES.values() if case.extras])
+def test_imbalanced_learn_checks_of_extras(estimator, check):
+    if reason := CASES[type(estimator).__name__].skipped:
+        pytest.skip(reason)
     check(estimator)
 
 

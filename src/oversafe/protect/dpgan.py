@@ -183,7 +183,6 @@ class DPGAN(AdversarialSynthesizer):
         parameters: list[Any] = list(critic.parameters())
         of_critic = torch.optim.Adam(parameters, lr=self.learning_rate, betas=(0.5, 0.99))
         of_generator = torch.optim.Adam(generator.parameters(), lr=self.learning_rate, betas=(0.5, 0.99))
-        wrapped = gradient.network
         size = min(self.batch_size, n_rows)
         for step in range(self.n_steps_):
             if step % 20 == 0:
@@ -193,19 +192,18 @@ class DPGAN(AdversarialSynthesizer):
                 gradient.sample(len(cells.classes)),
             )
             noisy = [p.grad for p in parameters]
-            wrapped.disable_hooks()
             fake, gap = generator.rows_and_gap(drawn_classes(self.class_counts_, size))
-            of_critic.zero_grad()
-            functional.softplus(wrapped(fake.detach())[:, 0]).mean().backward()
-            # Generated rows are no records, so their gradient needs neither clipping nor noise.
-            for p, own in zip(parameters, noisy, strict=True):
-                p.grad += own
-            of_critic.step()
-            of_generator.zero_grad()
-            (functional.softplus(-wrapped(fake)[:, 0]).mean() + self._hold * gap).backward()
-            of_generator.step()
-            of_critic.zero_grad()
-            wrapped.enable_hooks()
+            with gradient.without_rows():
+                of_critic.zero_grad()
+                functional.softplus(critic(fake.detach())[:, 0]).mean().backward()
+                # Generated rows are no records, so their gradient needs neither clipping nor noise.
+                for p, own in zip(parameters, noisy, strict=True):
+                    p.grad += own
+                of_critic.step()
+                of_generator.zero_grad()
+                (functional.softplus(-critic(fake)[:, 0]).mean() + self._hold * gap).backward()
+                of_generator.step()
+                of_critic.zero_grad()
 
     def _whole(self, whole: Accountant, accountant: Accountant) -> Guarantee:
         return whole.promise(self._basis())
