@@ -63,7 +63,7 @@ class DPGAN(AdversarialSynthesizer):
     margins : float, default=0.5
         The share of epsilon and delta that pays for class counts, margins and domains. With 0 the generator starts from
         nothing, as published, and a twentieth pays for the class counts.
-    epochs : int, default=20
+    epochs : int, default=5
         How often the discriminator sees each row on average.
     batch_size : int, default=500
         How many rows a step of it sees on average.
@@ -108,7 +108,7 @@ class DPGAN(AdversarialSynthesizer):
         n_bins: int = 20,
         binning: Binning = "uniform",
         margins: float = 0.5,
-        epochs: int = 20,
+        epochs: int = 5,
         batch_size: int = 500,
         learning_rate: float = 0.001,
         max_grad_norm: float = 1.0,
@@ -192,16 +192,19 @@ class DPGAN(AdversarialSynthesizer):
                 gradient.sample(len(cells.classes)),
             )
             noisy = [p.grad for p in parameters]
-            fake, gap = generator.rows_and_gap(drawn_classes(self.class_counts_, size))
+            with torch.no_grad():
+                fake = generator(drawn_classes(self.class_counts_, size))
             with gradient.without_rows():
                 of_critic.zero_grad()
-                functional.softplus(critic(fake.detach())[:, 0]).mean().backward()
+                functional.softplus(critic(fake)[:, 0]).mean().backward()
                 # Generated rows are no records, so their gradient needs neither clipping nor noise.
                 for p, own in zip(parameters, noisy, strict=True):
                     p.grad += own
                 of_critic.step()
                 of_generator.zero_grad()
-                (functional.softplus(-critic(fake)[:, 0]).mean() + self._hold * gap).backward()
+                # As many of each class, so that a rare one is held to its margins and learned as the others are.
+                made, gap = generator.rows_and_gap(drawn_classes(np.ones(cells.n_classes), size))
+                (functional.softplus(-critic(made)[:, 0]).mean() + self._hold * gap).backward()
                 of_generator.step()
                 of_critic.zero_grad()
 
