@@ -11,7 +11,9 @@ from oversafe.data import Schema
 from oversafe.protect import (
     ADASYN,
     CTGAN,
+    DPGAN,
     GEM,
+    PATEGAN,
     SMOTE,
     SMOTEDP,
     SMOTENC,
@@ -151,6 +153,22 @@ CASES: dict[str, Case] = {
         keeps_decimals=True,
         keeps_missing=False,
         package="ctgan",
+    ),
+    "DPGAN": Case(
+        lambda **p: DPGAN(**{"epsilon": 1000.0, "epochs": 1, **p}),
+        single_minority_row=True,
+        keeps_decimals=True,
+        proven=lambda schema: DPGAN(epsilon=1.0, epochs=1, schema=schema),
+        package="opacus",
+        extra=True,
+    ),
+    "PATEGAN": Case(
+        lambda **p: PATEGAN(**{"epsilon": 1000.0, "n_rounds": 2, "n_votes": 20, **p}),
+        single_minority_row=True,
+        keeps_decimals=True,
+        proven=lambda schema: PATEGAN(epsilon=1.0, n_rounds=2, n_votes=20, schema=schema),
+        package="opacus",
+        extra=True,
     ),
     "CopulaGAN": Case(lambda **p: CopulaGAN(**{"epochs": 2, **p}), keeps_decimals=True, package="sdv"),
 }

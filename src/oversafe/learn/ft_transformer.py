@@ -51,8 +51,8 @@ class PrivateFTTransformer(PrivateLearner):
     step takes every record with the same small chance, shortens the gradient of each to a norm and adds normal noise
     to their sum. Opacus computes the gradients. Needs the extra ``deep``.
 
-    A network of some sixty thousand weights needs many records: with a few thousand, a private linear classifier is
-    better at every epsilon.
+    A network of some sixty thousand weights, all of which get noise, needs many records; with a few thousand, try
+    :class:`PrivateLogisticRegression` first.
 
     Parameters
     ----------

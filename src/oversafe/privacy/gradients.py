@@ -170,11 +170,8 @@ class NoisyGradient:
         parameters = [p for p in self.network.parameters() if p.requires_grad]
         totals = [np.zeros(p.numel()) for p in parameters]
         for first in range(0, len(rows), _CHUNK):
-            total_loss = losses(self.network, rows[first : first + _CHUNK]).sum()
-            with warnings.catch_warnings():
-                # Rows are no parameters, and torch says so at the first layer.
-                warnings.filterwarnings("ignore", message="Full backward hook is firing")
-                total_loss.backward()
+            with _quiet_hooks():
+                losses(self.network, rows[first : first + _CHUNK]).sum().backward()
             gradients = [p.grad_sample for p in parameters]
             for total, part in zip(totals, clipped_sums(gradients, self.clip), strict=True):
                 total += part
@@ -182,6 +179,16 @@ class NoisyGradient:
         for p, total in zip(parameters, totals, strict=True):
             mean = noisy(total, self.noise * self.clip, self.rng) / self.expected
             p.grad = torch.as_tensor(mean.reshape(p.shape), dtype=p.dtype)
+
+    @contextmanager
+    def without_rows(self) -> Iterator[None]:
+        """Leave out the gradients of single rows, for what is no record."""
+        self.network.disable_hooks()
+        try:
+            with _quiet_hooks():
+                yield
+        finally:
+            self.network.enable_hooks()
 
     def _forget(self, parameters: Sequence[Any]) -> None:
         for p in parameters:
@@ -215,6 +222,14 @@ def noisy(total: FloatArray, deviation: float, rng: np.random.Generator | None) 
         return total
     step = 2.0 ** (math.floor(math.log2(deviation)) - 20)
     return np.round((total + gaussian(len(total), deviation, rng)) / step) * step
+
+
+@contextmanager
+def _quiet_hooks() -> Iterator[None]:
+    """Rows are no parameters, and torch says so at the first layer."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Full backward hook is firing")
+        yield
 
 
 @contextmanager

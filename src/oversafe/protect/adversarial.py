@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -96,6 +96,9 @@ class AdversarialSynthesizer(Synthesizer):
     margins: float
     relation: Relation
     ledger: DatasetLedger | None
+    # Whether noisy counts are all that it sees.
+    _only_counts: ClassVar[bool] = False
+    _bins: dict[str, Bins]
 
     def _fit(self, table: pd.DataFrame, labels: pd.Series) -> None:
         check_epsilon(self.epsilon)
@@ -116,7 +119,8 @@ class AdversarialSynthesizer(Synthesizer):
         whole = Accountant(
             self.epsilon, self._delta, relation=self.relation, random_state=0 if rng is not None else None
         )
-        self._pay(whole.promise(self._basis(), caveats), (table, labels))
+        counts_only = self._only_counts and self.domains == "data"
+        self._pay(whole.promise(self._basis(), caveats, counts_only=counts_only), (table, labels))
         # Nothing is learned yet; the fit states its own guarantee in the end.
         del self.guarantee_
         domains = resolve_domains(
@@ -182,8 +186,6 @@ class AdversarialSynthesizer(Synthesizer):
 
     def _margins_share(self) -> float:
         return float(self.margins) or _COUNTS_ALONE
-
-    _bins: dict[str, Bins]
 
     @abstractmethod
     def _check_settings(self) -> None:
@@ -316,7 +318,7 @@ def one_hot(cells: Cells) -> Callable[[IntArray], torch.Tensor]:
     return rows
 
 
-def drawn_classes(counts: IntArray, n: int) -> torch.Tensor:
+def drawn_classes(counts: IntArray | FloatArray, n: int) -> torch.Tensor:
     """Return classes of n rows in the shares of noisy counts, from torch's random state."""
     import torch
 

@@ -63,7 +63,7 @@ class DPGAN(AdversarialSynthesizer):
     margins : float, default=0.5
         The share of epsilon and delta that pays for class counts, margins and domains. With 0 the generator starts from
         nothing, as published, and a twentieth pays for the class counts.
-    epochs : int, default=20
+    epochs : int, default=5
         How often the discriminator sees each row on average.
     batch_size : int, default=500
         How many rows a step of it sees on average.
@@ -108,7 +108,7 @@ class DPGAN(AdversarialSynthesizer):
         n_bins: int = 20,
         binning: Binning = "uniform",
         margins: float = 0.5,
-        epochs: int = 20,
+        epochs: int = 5,
         batch_size: int = 500,
         learning_rate: float = 0.001,
         max_grad_norm: float = 1.0,
@@ -183,7 +183,6 @@ class DPGAN(AdversarialSynthesizer):
         parameters: list[Any] = list(critic.parameters())
         of_critic = torch.optim.Adam(parameters, lr=self.learning_rate, betas=(0.5, 0.99))
         of_generator = torch.optim.Adam(generator.parameters(), lr=self.learning_rate, betas=(0.5, 0.99))
-        wrapped = gradient.network
         size = min(self.batch_size, n_rows)
         for step in range(self.n_steps_):
             if step % 20 == 0:
@@ -193,19 +192,21 @@ class DPGAN(AdversarialSynthesizer):
                 gradient.sample(len(cells.classes)),
             )
             noisy = [p.grad for p in parameters]
-            wrapped.disable_hooks()
-            fake, gap = generator.rows_and_gap(drawn_classes(self.class_counts_, size))
-            of_critic.zero_grad()
-            functional.softplus(wrapped(fake.detach())[:, 0]).mean().backward()
-            # Generated rows are no records, so their gradient needs neither clipping nor noise.
-            for p, own in zip(parameters, noisy, strict=True):
-                p.grad += own
-            of_critic.step()
-            of_generator.zero_grad()
-            (functional.softplus(-wrapped(fake)[:, 0]).mean() + self._hold * gap).backward()
-            of_generator.step()
-            of_critic.zero_grad()
-            wrapped.enable_hooks()
+            with torch.no_grad():
+                fake = generator(drawn_classes(self.class_counts_, size))
+            with gradient.without_rows():
+                of_critic.zero_grad()
+                functional.softplus(critic(fake)[:, 0]).mean().backward()
+                # Generated rows are no records, so their gradient needs neither clipping nor noise.
+                for p, own in zip(parameters, noisy, strict=True):
+                    p.grad += own
+                of_critic.step()
+                of_generator.zero_grad()
+                # As many of each class, so that a rare one is held to its margins and learned as the others are.
+                made, gap = generator.rows_and_gap(drawn_classes(np.ones(cells.n_classes), size))
+                (functional.softplus(-critic(made)[:, 0]).mean() + self._hold * gap).backward()
+                of_generator.step()
+                of_critic.zero_grad()
 
     def _whole(self, whole: Accountant, accountant: Accountant) -> Guarantee:
         return whole.promise(self._basis())

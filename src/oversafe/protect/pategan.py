@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,6 +110,8 @@ class PATEGAN(AdversarialSynthesizer):
         The deviation of the noise on a count of votes.
     """
 
+    _only_counts: ClassVar = True
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -199,7 +201,8 @@ class PATEGAN(AdversarialSynthesizer):
                 of_student.step()
             for _ in range(_GENERATOR_STEPS):
                 of_generator.zero_grad()
-                made, gap = generator.rows_and_gap(drawn_classes(self.class_counts_, _BATCH))
+                # As many of each class, so that a rare one is held to its margins and learned as the others are.
+                made, gap = generator.rows_and_gap(drawn_classes(np.ones(cells.n_classes), _BATCH))
                 (self._hold * gap - student(made)[:, 0].mean()).backward()
                 of_generator.step()
         self.vote_noise_ = math.sqrt(self.n_votes / (2 * accountant.amount(share)))
