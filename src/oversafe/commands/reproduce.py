@@ -14,7 +14,8 @@ def reproduce(
     paper: Annotated[
         str,
         typer.Argument(
-            help="smote-and-mirrors, smote-dp, umap-smotenc or private-smote.", show_default=False
+            help="smote-and-mirrors, smote-dp, umap-smotenc, private-smote or dp-imbalance.",
+            show_default=False,
         ),
     ],
     full: Annotated[

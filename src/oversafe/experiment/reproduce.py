@@ -22,6 +22,7 @@ PAPERS: Mapping[str, str] = {
     "smote-dp": "smote_dp",
     "umap-smotenc": "umap_smotenc",
     "private-smote": "private_smote",
+    "dp-imbalance": "dp_imbalance",
 }
 
 
@@ -76,7 +77,7 @@ def reproduce(
 
     Parameters
     ----------
-    paper : {"smote-and-mirrors", "smote-dp", "umap-smotenc", "private-smote"}
+    paper : {"smote-and-mirrors", "smote-dp", "umap-smotenc", "private-smote", "dp-imbalance"}
         Which one.
     quick : bool, default=True
         Fewer repetitions, within ten minutes on two cores; else those of the paper, for hours.
