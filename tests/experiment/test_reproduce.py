@@ -17,7 +17,6 @@ from oversafe.experiment.papers.base import Claim, Paper, Plot, Summary, as_rows
 from oversafe.experiment.reproduce import PAPERS, load_paper
 from oversafe.report.reproduction import draw, reproduction_page, reproduction_summary, write_reproduction
 
-
 # Its name in the package is that of the function.
 MODULE = import_module("oversafe.experiment.reproduce")
 
