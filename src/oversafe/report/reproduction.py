@@ -89,6 +89,8 @@ def reproduction_summary(found: Reproduction) -> Any:
     for claim in found.summary.claims:
         holds = {True: "holds", False: "DOES NOT HOLD", None: "not tried"}[claim.holds]
         parts.append(Text(showable(f"{holds}: {claim.sentence} ({claim.measured})")))
+    if found.settings.get("pending"):
+        parts.append(Text(f"not finished: {found.settings['pending']} of {found.settings['cells']} cells"))
     for name, reason in found.missing.items():
         parts.append(Text(showable(f"missing: {name}: {reason}"), style="yellow"))
     for name, reason in found.failed.items():
