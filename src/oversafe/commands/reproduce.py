@@ -14,7 +14,8 @@ def reproduce(
     paper: Annotated[
         str,
         typer.Argument(
-            help="smote-and-mirrors, smote-dp, umap-smotenc or private-smote.", show_default=False
+            help="smote-and-mirrors, smote-dp, umap-smotenc, private-smote or dp-imbalance.",
+            show_default=False,
         ),
     ],
     full: Annotated[
@@ -25,6 +26,9 @@ def reproduce(
     ] = None,
     resume: Annotated[
         Path | None, typer.Option(help="Folder that keeps what is finished; beside the page when not given.")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds after which nothing further is started.")
     ] = None,
     jobs: Annotated[int, typer.Option(help="Processes at a time; -1 is all cores.")] = -1,
 ) -> None:
@@ -49,7 +53,7 @@ def reproduce(
     from oversafe.report.reproduction import reproduction_summary, write_reproduction
 
     store = resume if resume is not None else page.with_name(f"{page.stem}-cells")
-    found = run(paper, quick=not full, store=store, n_jobs=jobs)
+    found = run(paper, quick=not full, store=store, time_limit=time_limit, n_jobs=jobs)
     write_reproduction(found, page)
     console = Console()
     console.print(reproduction_summary(found))

@@ -42,7 +42,7 @@ DEFAULT_EPSILONS = (1.0, 5.0)
 
 # The game is played on so many rows, or every release of a large table would be made hundreds of times.
 _GAME_ROWS = 400
-_GAME_TARGETS, _GAME_TRAIN, _GAME_TEST = 4, 40, 40
+_GAME = (6, 30, 30)
 
 
 def compare(
@@ -134,7 +134,8 @@ def compare(
         "classifiers": classifiers,
         "n_folds": n_folds,
         "n_repeats": n_repeats,
-        "membership": membership,
+        # With its size, so that another game is another cell.
+        "membership": [*_GAME, _GAME_ROWS] if membership else None,
         "random_state": random_state,
     }
     for name in quasi_identifiers or ():
@@ -186,7 +187,7 @@ class CompareCell:
         classifiers: Any,
         n_folds: int,
         n_repeats: int,
-        membership: bool,
+        membership: list[int] | None,
         random_state: int,
         **known_by: Any,
     ) -> dict[str, Any]:
@@ -226,8 +227,8 @@ class CompareCell:
                 parts.append(scores.assign(repeat=number // n_folds, fold=number % n_folds))
                 if number == 0:
                     result = self._look_at(made, rows, held)
-                    if membership and protector is not None:
-                        self._play(protector, rows, random_state, result)
+                    if membership is not None and protector is not None:
+                        self._play(protector, rows, membership, random_state, result)
             utility = summarize(pd.concat(parts, ignore_index=True), n_folds)
         for name in SCORES:
             mean, low, high = utility.overall.loc[name]
@@ -261,12 +262,15 @@ class CompareCell:
     def _joined(self, X: Any, y: Any) -> pd.DataFrame:
         return X.reset_index(drop=True).assign(**{self.label: pd.Series(y).reset_index(drop=True)})
 
-    def _play(self, protector: Any, rows: Any, random_state: int, result: dict[str, Any]) -> None:
+    def _play(
+        self, protector: Any, rows: Any, game: list[int], random_state: int, result: dict[str, Any]
+    ) -> None:
         """Add the membership game, on a sample in which the rarest class keeps its rows as far as it can."""
-        X, y = _game_table(rows[0], rows[1], random_state)
-        game = GroundHog(_GAME_TARGETS, _GAME_TRAIN, _GAME_TEST, per_record=True, random_state=random_state)
+        *sizes, most = game
+        X, y = _game_table(rows[0], rows[1], most, random_state)
+        attack = GroundHog(*sizes, per_record=True, random_state=random_state)
         try:
-            found = game.run(protector, X, y)
+            found = attack.run(protector, X, y)
         except (InputError, ValueError) as error:
             result["not_run"]["GroundHog"] = str(error)
             return
@@ -365,12 +369,12 @@ def _unseeded(guarantee: Guarantee) -> Guarantee:
     return replace(guarantee, caveats=rest)
 
 
-def _game_table(X: pd.DataFrame, y: pd.Series, seed: int) -> tuple[pd.DataFrame, pd.Series]:
-    if len(X) <= _GAME_ROWS:
+def _game_table(X: pd.DataFrame, y: pd.Series, most: int, seed: int) -> tuple[pd.DataFrame, pd.Series]:
+    if len(X) <= most:
         return X, y
     rng = np.random.default_rng(seed)
     rare = np.flatnonzero((y == y.value_counts().index[-1]).to_numpy())
-    own = rng.choice(rare, min(len(rare), _GAME_ROWS // 4), replace=False)
-    others = rng.choice(np.setdiff1d(np.arange(len(y)), rare), _GAME_ROWS - len(own), replace=False)
+    own = rng.choice(rare, min(len(rare), most // 4), replace=False)
+    others = rng.choice(np.setdiff1d(np.arange(len(y)), rare), most - len(own), replace=False)
     kept = np.sort(np.concatenate([own, others]))
     return X.iloc[kept].reset_index(drop=True), y.iloc[kept].reset_index(drop=True)

@@ -22,6 +22,7 @@ PAPERS: Mapping[str, str] = {
     "smote-dp": "smote_dp",
     "umap-smotenc": "umap_smotenc",
     "private-smote": "private_smote",
+    "dp-imbalance": "dp_imbalance",
 }
 
 
@@ -69,6 +70,7 @@ def reproduce(
     *,
     quick: bool = True,
     store: str | Path | None = None,
+    time_limit: float | None = None,
     n_jobs: int | None = None,
     progress: bool | None = None,
 ) -> Reproduction:
@@ -76,12 +78,14 @@ def reproduce(
 
     Parameters
     ----------
-    paper : {"smote-and-mirrors", "smote-dp", "umap-smotenc", "private-smote"}
+    paper : {"smote-and-mirrors", "smote-dp", "umap-smotenc", "private-smote", "dp-imbalance"}
         Which one.
     quick : bool, default=True
         Fewer repetitions, within ten minutes on two cores; else those of the paper, for hours.
     store : path, optional
         A folder that keeps what is finished, so that a stopped run goes on.
+    time_limit : float, optional
+        Seconds after which nothing further is started; the tables then hold what is there.
     n_jobs : int, optional
         As in joblib.
     progress : bool, optional
@@ -117,6 +121,7 @@ def reproduce(
         chosen.cells(quick, there),
         store=store,
         version=__version__,
+        time_limit=time_limit,
         n_jobs=n_jobs,
         progress=progress,
     )
@@ -132,6 +137,7 @@ def reproduce(
         "seconds": round(time.perf_counter() - begin, 1),
         "cell_seconds": round(float(cells["seconds"].sum()), 1),
         "cells": len(cells),
+        "pending": int((cells["status"] == "pending").sum()),
         **_machine(),
     }
     return Reproduction(

@@ -255,7 +255,8 @@ def compare(
     -----
     A setting whose release gave up a real record with certainty, or that an attack beats by 10 % or more, is
     never recommended. Among the others those with a proven guarantee come first; among settings of the same
-    standing whose utility differs by less than 0.01 the one with the smaller epsilon, or the lower risk, is taken.
+    standing whose utility differs by less than 0.01 the one with the smaller proven epsilon is taken, or else the
+    one of which the gravest attack may gain the least.
 
     Examples
     --------
@@ -354,7 +355,9 @@ def recommend(
 
 
 def _caution(s: Setting) -> tuple[float, float, float]:
-    epsilon = s.guarantee.epsilon if s.guarantee is not None else None
+    # An epsilon that is not proven may be no more than a noise level; then what attacks may gain at most decides.
+    proven = s.guarantee is not None and s.guarantee.status == "proven"
+    epsilon = s.guarantee.epsilon if proven and s.guarantee is not None else None
     return (np.inf if epsilon is None else epsilon, 1 - s.privacy[1], -s.utility[0])
 
 
@@ -370,7 +373,12 @@ def _setting(row: pd.Series, score: str) -> Setting:
     attacks = row["attacks"]
     guarantee = Guarantee.from_dict(row["guarantee"])
     findings = [_found(attack) for attack in attacks.to_dict("records")]
-    gravest = max(findings, key=lambda f: (f.result.interval[0], f.result.risk), default=None)
+    # Where no attack is sure of anything, one that names people counts before one that compares distances.
+    gravest = max(
+        findings,
+        key=lambda f: (f.result.interval[0], f.result.threat != "similarity", f.result.risk),
+        default=None,
+    )
     privacy = (1.0, 0.0, 1.0)
     if gravest is not None:
         low, high = gravest.result.interval

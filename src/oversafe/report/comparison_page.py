@@ -44,6 +44,7 @@ def comparison_page(comparison: Comparison) -> str:
             title=f"Protections of {shorten(str(comparison.facts.get('name', 'a table')), 80)} compared",
             comparison=comparison,
             score=comparison.score.replace("_", " "),
+            level=_level(comparison),
             columns=_COLUMNS,
             rows=rows,
             chart=Markup(frontier_chart(comparison)) if drawn else None,
@@ -55,6 +56,14 @@ def comparison_page(comparison: Comparison) -> str:
             ],
         )
     )
+
+
+def _level(comparison: Comparison) -> str:
+    """Return the verdict of what is recommended; red when nothing is."""
+    for s in comparison.settings:
+        if s.name == comparison.recommendation.setting and s.verdict is not None:
+            return s.verdict.level
+    return "exposed"
 
 
 def frontier_chart(comparison: Comparison) -> str:

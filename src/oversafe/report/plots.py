@@ -13,7 +13,11 @@ def svg(chart: Any) -> str:
 
     styled = (
         # The padding: a reader's fonts may be wider than those that the renderer measures with.
-        chart.configure(background="transparent", font="sans-serif", padding={"left": 24, "right": 60})
+        chart.configure(
+            background="transparent",
+            font="sans-serif",
+            padding={"left": 24, "right": 60, "top": 8, "bottom": 14},
+        )
         .configure_view(stroke=None)
         .configure_axis(
             labelColor=_INK,

@@ -31,7 +31,7 @@ def reproduction_page(found: Reproduction) -> str:
         tables=[(number, _lines(part)) for number, part in rows.groupby("table", sort=False)],
         n_rows=len(rows),
         n_agree=int((rows["agrees"] == True).sum()),  # noqa: E712
-        claims=[(c.sentence, {True: "holds", False: "does not hold", None: "not tried"}[c.holds], c.measured)
+        claims=[(c.sentence, {True: "holds", False: "does not hold", None: "undecided"}[c.holds], c.measured)
                 for c in found.summary.claims],
         extra=[(name, _plain_table(table)) for name, table in found.summary.tables.items()],
         plots=[(plot.title, Markup(draw(plot))) for plot in found.summary.plots if len(plot.data)],
@@ -81,8 +81,10 @@ def reproduction_summary(found: Reproduction) -> Any:
                             ("data", "figure", "published", "measured", "interval", "difference", "mark")))  # fmt: skip
         parts.append(table)
     for claim in found.summary.claims:
-        holds = {True: "holds", False: "DOES NOT HOLD", None: "not tried"}[claim.holds]
+        holds = {True: "holds", False: "DOES NOT HOLD", None: "undecided"}[claim.holds]
         parts.append(Text(showable(f"{holds}: {claim.sentence} ({claim.measured})")))
+    if found.settings.get("pending"):
+        parts.append(Text(f"not finished: {found.settings['pending']} of {found.settings['cells']} cells"))
     for name, reason in found.missing.items():
         parts.append(Text(showable(f"missing: {name}: {reason}"), style="yellow"))
     for name, reason in found.failed.items():

@@ -213,24 +213,14 @@ def summarize(table: pd.DataFrame, quick: bool) -> Summary:
     printed = published("smote_dp_fnorm").set_index("mechanism")["covariance_fnorm"]
     rows, claims, tables = [], [], {}
     norms = done[done["kind"] == "gaussian"]
-    means: dict[tuple[int, float], pd.Series] = {}
     for (d, epsilon), part in norms.groupby(["dimensions", "epsilon"]):
-        columns = [f"{name} covariance" for name in _MECHANISMS]
-        means[int(d), float(epsilon)] = part[columns].mean().set_axis(list(_MECHANISMS))
+        claims.append(_order(int(d), float(epsilon), part))
         if int(d) == 2 and epsilon == _EPSILON:
             rows += [
                 beside("Figure 3", "two normal classes", f"{name}, F-norm of covariances", printed[name],
                        part[f"{name} covariance"], tolerance=0.25 * printed[name])
                 for name in _MECHANISMS
             ]  # fmt: skip
-    for (d, epsilon), mean in means.items():
-        claims.append(
-            Claim(
-                f"{d} dimensions, epsilon {epsilon:g}: DP distorts the covariance most, SMOTE least",
-                bool(mean["DP"] > mean["SMOTE-DP"] > mean["SMOTE"]),
-                ", ".join(f"{name} {mean[name]:.3f}" for name in _MECHANISMS),
-            )
-        )
     contraction = done[done["kind"] == "contraction"]
     for _, row in contraction.iterrows():
         claims.append(
@@ -277,6 +267,24 @@ def summarize(table: pd.DataFrame, quick: bool) -> Summary:
             )
         )
     return Summary(as_rows(rows), tuple(claims), tuple(plots), tables)
+
+
+def _order(d: int, epsilon: float, part: pd.DataFrame) -> Claim:
+    """Return whether DP distorts the covariance more than SMOTE-DP, and that more than SMOTE, beyond noise."""
+    from scipy import stats
+
+    norms = part[[f"{name} covariance" for name in _MECHANISMS]].set_axis(list(_MECHANISMS), axis=1)
+    steps = [norms["DP"] - norms["SMOTE-DP"], norms["SMOTE-DP"] - norms["SMOTE"]]
+    # Paired over the seeds: t-values of both differences.
+    values = [float(stats.ttest_1samp(step, 0.0).statistic) if len(step) > 1 else np.nan for step in steps]
+    limit = float(stats.t.ppf(0.975, max(1, len(part) - 1)))
+    holds = True if min(values) > limit else False if min(values) < -limit else None
+    return Claim(
+        f"{d} dimensions, epsilon {epsilon:g}: DP distorts the covariance most, SMOTE least",
+        holds,
+        ", ".join(f"{name} {mean:.3f}" for name, mean in norms.mean().items())
+        + f"; t of both steps {values[0]:.1f}, {values[1]:.1f} over {len(part)} seeds",
+    )
 
 
 PAPER = Paper(
