@@ -33,6 +33,20 @@ from oversafe.text import shorten
 _FORMAT = "oversafe-audit"
 FORMAT_VERSION = 1
 _NO_MANIFEST = "the release came without a manifest, so nothing is known of how it was made"
+# How long the attacks take in comparison, for the time that is left. The first two need the release alone, the
+# next two the real table too, the others also a holdout.
+_WORK = {
+    "ReconSMOTE": 6.0,
+    "DistinSMOTE": 1.0,
+    "ExactCopies": 0.5,
+    "NaiveDistinguisher": 4.0,
+    "SinglingOut (univariate)": 1.5,
+    "SinglingOut (multivariate)": 1.5,
+    "Linkability": 1.5,
+    "AttributeInference": 1.5,
+    "ClosestRecord": 1.0,
+}
+_ALONE, _WITH_REAL = 2, 4
 # A class that fewer rows speak for cannot hold the three lines of three rows that name a record.
 _FEWEST_ROWS = 7
 
@@ -168,6 +182,7 @@ def audit(
     guarantee: Guarantee | None = None,
     time_limit: float | None = None,
     progress: Callable[[str], None] | None = None,
+    on_progress: Callable[[str, float], None] | None = None,
     name: str | None = None,
     resume: str | Path | None = None,
 ) -> Audit:
@@ -190,6 +205,9 @@ def audit(
         tells what was found until then.
     progress : callable, optional
         Called with the name of each step.
+    on_progress : callable, optional
+        Called with the name of each step as it starts, and the share of the work that is done, as far as it can be
+        told beforehand.
     name : str, optional
         What the report calls the release; a file's own name when not given.
     resume : path, optional
@@ -228,6 +246,7 @@ def audit(
     findings: list[Finding] = []
     not_run: dict[str, str] = {}
     stopped = False
+    done, all_work = 0.0, material.work()
     for title, step in _steps(material, findings, not_run):
         if stopped:
             not_run[title] = "the audit was stopped before"
@@ -237,6 +256,9 @@ def audit(
             continue
         if progress is not None:
             progress(title)
+        if on_progress is not None:
+            on_progress(title, min(1.0, done / all_work))
+        done += _WORK.get(title.partition(" on ")[0], 1.0)
         try:
             finding = step() if kept is None else kept.run(title, step)
         except KeyboardInterrupt:
@@ -373,6 +395,11 @@ class _Material:
             "real_rows": None if self.real is None else len(self.real),
             "holdout_rows": None if self.holdout is None else len(self.holdout),
         }
+
+    def work(self) -> float:
+        """How much the attacks will take together, if all can be run."""
+        n = _ALONE if self.real is None else _WITH_REAL if self.holdout is None else len(_WORK)
+        return max(1, len(self.attacked_classes())) * sum(list(_WORK.values())[:n])
 
     def attacked_classes(self) -> list[str]:
         """The classes whose records are at risk: all but the largest, or all when it is not known which."""
