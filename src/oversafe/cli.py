@@ -436,7 +436,7 @@ def protect(
         }
         typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
         return
-    console.print(showable(str(protector.guarantee_)), markup=False, highlight=False)
+    console.print(showable(str(protector.guarantee_)), soft_wrap=True, markup=False, highlight=False)
     console.print(f"Release: {out} ({len(release)} rows)", soft_wrap=True, markup=False, highlight=False)
     if account is not None:
         console.print(f"Budget: {account.remaining()}", soft_wrap=True, markup=False, highlight=False)
