@@ -11,6 +11,7 @@ from types import ModuleType
 from rich.console import Console
 
 from benchmarks import (
+    app_start,
     balanced_auc,
     counts,
     counts_large,
@@ -42,6 +43,7 @@ from oversafe.errors import InputError
 # many cases, does all of it in run(quick, folder, rounds). A module with PEER needs an environment of its own for it,
 # which benchmarks.peers makes. A module may also have figures(quick): rows that are stored and shown beside the times.
 BENCHMARKS: dict[str, ModuleType] = {
+    "app": app_start,
     "counts": counts,
     "counts-large": counts_large,
     "balanced-auc": balanced_auc,
