@@ -13,6 +13,7 @@ from types import ModuleType
 from rich.console import Console
 
 from benchmarks import (
+    app_start,
     attacked,
     balanced_auc,
     counts,
@@ -48,6 +49,7 @@ from oversafe.errors import InputError
 # many cases, does all of it in run(quick, folder, rounds). A module with PEER needs an environment of its own for it,
 # which benchmarks.peers makes. A module may also have figures(quick): rows that are stored and shown beside the times.
 BENCHMARKS: dict[str, ModuleType] = {
+    "app": app_start,
     "counts": counts,
     "counts-large": counts_large,
     "attacked": attacked,

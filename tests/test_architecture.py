@@ -22,7 +22,8 @@ ORDER = [
     {"experiment"},
     {"report"},
     {"commands"},
-    {"cli", "app", "__main__"},
+    {"app"},
+    {"cli", "__main__"},
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 SHARED = {"errors", "compiled", "text"}

@@ -180,6 +180,8 @@ def test_versions_of_a_peer_are_kept() -> None:
 def test_every_benchmark_runs_from_the_command_line(name: str, tmp_path: Path) -> None:
     if name == "umap-smotenc":
         pytest.importorskip("umap", reason="needs the extra umap")
+    if name == "app":
+        pytest.importorskip("streamlit", reason="needs the extra app")
     file = tmp_path / "figures.json"
     command = [sys.executable, "-m", "benchmarks", name, "--quick", "--rounds", "1", "--json", str(file)]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)

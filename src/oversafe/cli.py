@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,6 +24,7 @@ from oversafe.text import listed, showable
 if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
+    from rich.progress import Progress
 
     from oversafe.privacy import DatasetLedger
     from oversafe.protect import Protector
@@ -34,10 +35,14 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
+    # Plain text: it fits one screen, and looks the same in a terminal, a pipe and an e-mail.
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 schema_app = typer.Typer(
-    help="Describe a table's columns: kinds, public ranges, identifiers.", no_args_is_help=True
+    help="Describe a table's columns: kinds, public ranges, identifiers.",
+    short_help="Describe a table's columns: kinds, public ranges.",
+    no_args_is_help=True,
 )
 app.add_typer(schema_app, name="schema")
 app.add_typer(account_app, name="account")
@@ -49,9 +54,9 @@ _TABLE = "CSV or Parquet file, or database address with its table (duckdb://file
 _EXIT_GATE, _EXIT_INPUT, _EXIT_DEFECT, _EXIT_INTERRUPTED = 1, 2, 3, 130
 # A larger release is written only if its number of rows was given.
 _MOST_ROWS = 5_000_000
+_LONGEST_HEADING = 1_000_000
 _SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 
-LabelOption = Annotated[str, typer.Option("--label", "-l", help="The column that holds the class.")]
 SeparatorOption = Annotated[str | None, typer.Option(help="Of CSV files; detected when not given.")]
 DecimalOption = Annotated[
     str | None, typer.Option(help="Decimal sign of CSV files; detected when not given.")
@@ -62,7 +67,7 @@ EncodingOption = Annotated[str | None, typer.Option(help="Of CSV files; detected
 def main() -> None:
     """Run the command line; errors a user can mend are one sentence, exit code 2."""
     try:
-        app()
+        _command()(prog_name="oversafe")
     except (InputError, MissingExtraError) as error:
         _fail(str(error), _EXIT_INPUT)
     except KeyboardInterrupt:
@@ -81,6 +86,48 @@ def main() -> None:
         )
 
 
+def _command() -> Any:
+    """Return the command line with each command's examples on lines of their own."""
+    command = typer.main.get_command(app)
+    waiting: list[Any] = [command]
+    while waiting:
+        each = waiting.pop()
+        each.help = _with_examples(each.help)
+        waiting += getattr(each, "commands", {}).values()
+    return command
+
+
+def _with_examples(text: str | None) -> str | None:
+    """Return a help text whose "Examples: one | other" stand below each other, and are not wrapped."""
+    start, found, examples = (text or "").partition("Examples:")
+    if not found:
+        return text
+    lines = [" ".join(example.split()) for example in re.split(r"\s+\|\s+", examples.strip())]
+    return "\n".join([start.rstrip(), "", "\b", "Examples:", *(f"  {line}" for line in lines)])
+
+
+def _complete_label(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the columns of the table that the command line names, for the shell."""
+    import csv
+
+    source = context.params.get("release") or context.params.get("table")
+    try:
+        with Path(source or "").open(encoding="utf-8", errors="replace", newline="") as file:
+            heading = file.readline(_LONGEST_HEADING)
+        separator = max(",;\t|", key=heading.count)
+        return [
+            name for name in next(csv.reader([heading], delimiter=separator)) if name.startswith(incomplete)
+        ]
+    except (OSError, TypeError, ValueError, StopIteration, csv.Error):
+        return []
+
+
+def _complete_method(incomplete: str) -> list[str]:
+    from oversafe.protect.methods import METHODS
+
+    return [name for name in METHODS if name.startswith(incomplete)]
+
+
 @app.callback(invoke_without_command=True)
 def _root(
     version: Annotated[bool, typer.Option("--version", help="Show the version.", is_eager=True)] = False,
@@ -92,11 +139,18 @@ def _root(
         raise typer.Exit
 
 
-@app.command()
+LabelOption = Annotated[
+    str,
+    typer.Option("--label", "-l", help="The column that holds the class.", autocompletion=_complete_label),
+]
+
+
+@app.command(short_help="The whole story on a medical data set, and a report.")
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the report and the releases.")] = Path(
         "oversafe-demo"
     ),
+    json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of the summary.")] = False,
 ) -> None:
     """The whole story on an embedded medical data set, and a report.
 
@@ -111,16 +165,22 @@ def demo(
     _check_folder(out, make=True)
     with console.status("Starting") as status:
         result = run_demo(out, progress=lambda step: status.update(escape(step)))
+    if json_output:
+        verdicts = {"smote": result.smote.to_dict(), "private": result.private.to_dict()}
+        typer.echo(
+            json.dumps({"report": str(result.report.resolve()), **verdicts}, indent=2, ensure_ascii=False)
+        )
+        return
     console.rule("A table balanced with SMOTE, handed out without the patients")
-    console.print(summary(result.smote))
+    console.print(summary(result.smote), soft_wrap=True)
     console.rule("The same table as noisy histograms, class by class")
-    console.print(summary(result.private))
+    console.print(summary(result.private), soft_wrap=True)
     console.print("The whole story, record by record:")
     # Not wrapped, so that it can be clicked or copied.
     console.print(str(result.report.resolve()), soft_wrap=True, markup=False, highlight=False)
 
 
-@app.command()
+@app.command(short_help="Attack a release: which real records can be recovered?")
 def audit(
     release: Annotated[str, typer.Argument(help=_TABLE)],
     label: LabelOption,
@@ -131,7 +191,11 @@ def audit(
     ] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of the summary.")] = False,
     fail_on: Annotated[
-        str | None, typer.Option(help="Exit with code 1 on this verdict or a worse one: exposed or unproven.")
+        str | None,
+        typer.Option(
+            help="Exit with code 1 on this verdict or a worse one: exposed or unproven.",
+            autocompletion=lambda: ["exposed", "unproven"],
+        ),
     ] = None,
     time_limit: Annotated[
         str | None, typer.Option(help="Start no further attack after this: 30s, 5m, 1h.")
@@ -159,15 +223,13 @@ def audit(
 
     console = _console()
     options = {"separator": separator, "decimal": decimal, "encoding": encoding}
-    with console.status("Reading") as status:
+    with _audit_progress(console) as show:
         released, original, held = (
             None if t is None else _read(t, options) for t in (release, real, holdout)
         )
 
         # Loaded only now: a mistake in the files is told before the attacks' libraries are waited for.
         from dataclasses import replace
-
-        from rich.markup import escape
 
         from oversafe.privacy import read_manifest
         from oversafe.report import audit as run_audit
@@ -182,7 +244,7 @@ def audit(
             holdout=held,
             guarantee=None if manifest is None else manifest.guarantee,
             time_limit=seconds,
-            progress=lambda step: status.update(escape(showable(step))),
+            on_progress=show,
             name=file_name(release),
             resume=resume,
         )
@@ -199,7 +261,7 @@ def audit(
     if json_output:
         typer.echo(result.to_json())
     else:
-        console.print(summary(result))
+        console.print(summary(result), soft_wrap=True)
         if report is not None:
             console.print(f"Report: {report}", soft_wrap=True, markup=False, highlight=False)
     if result.stopped:
@@ -213,18 +275,25 @@ def audit(
         raise typer.Exit(_EXIT_GATE)
 
 
-@app.command()
+@app.command(short_help="Write a protected release with a manifest of its guarantee.")
 def protect(
     table: Annotated[str | None, typer.Argument(help=_TABLE)] = None,
     label: Annotated[
-        str | None, typer.Option("--label", "-l", help="The column that holds the class.")
+        str | None,
+        typer.Option(
+            "--label", "-l", help="The column that holds the class.", autocompletion=_complete_label
+        ),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="The release: a .csv or .parquet file; its manifest stands beside it."),
     ] = None,
     method: Annotated[
-        str, typer.Option(help="For example mixture, privbayes, private-smote or k-anonymizer.")
+        str,
+        typer.Option(
+            help="For example mixture, privbayes, private-smote or k-anonymizer.",
+            autocompletion=_complete_method,
+        ),
     ] = "mixture",
     explain: Annotated[
         bool, typer.Option("--explain", help="Say what the method does and does not promise, and stop.")
@@ -264,6 +333,7 @@ def protect(
             "--record-unproven", help="Write a release without a proven guarantee into the history."
         ),
     ] = False,
+    json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of sentences.")] = False,
     separator: SeparatorOption = None,
     decimal: DecimalOption = None,
     encoding: EncodingOption = None,
@@ -286,7 +356,7 @@ def protect(
                 f"{what} is missing; try: oversafe protect table.csv --label y --out release.csv"
             )
     assert table is not None and label is not None and out is not None
-    from dataclasses import replace
+    from dataclasses import asdict, replace
 
     from oversafe.data import Schema
     from oversafe.privacy import write_release
@@ -359,10 +429,46 @@ def protect(
             **{k: str(v) for k, v in protector.get_params().items() if k not in ("schema", "ledger")},
         }
         write_release(release, out, protector.guarantee_, settings, entry)
-    console.print(showable(str(protector.guarantee_)), markup=False, highlight=False)
+    if json_output:
+        facts = {
+            "release": str(out),
+            "rows": len(release),
+            "guarantee": protector.guarantee_.to_dict(),
+            "settings": settings,
+            "ledger_entry": entry,
+            "budget": None if account is None else asdict(account.remaining()),
+        }
+        typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
+        return
+    console.print(showable(str(protector.guarantee_)), soft_wrap=True, markup=False, highlight=False)
     console.print(f"Release: {out} ({len(release)} rows)", soft_wrap=True, markup=False, highlight=False)
     if account is not None:
         console.print(f"Budget: {account.remaining()}", soft_wrap=True, markup=False, highlight=False)
+
+
+@app.command("app", short_help="The same in a browser, on this machine alone.")
+def web_page(
+    port: Annotated[int | None, typer.Option(help="Of this machine's loopback address; a free one.")] = None,
+    max_size: Annotated[int, typer.Option(help="Megabytes that a file may have.")] = 200,
+    browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
+) -> None:
+    """Open a page on this machine: drop a table, audit or protect it, download the result.
+
+    It listens on the loopback address alone, sends nothing, and keeps nothing when it ends.
+
+    Examples:  oversafe app   |   oversafe app --port 9000 --max-size 500 --no-browser
+    """
+    import webbrowser
+
+    from oversafe.app.server import serve
+
+    def tell(address: str) -> None:
+        typer.echo(f"The page is at {address}; end it with Ctrl-C.")
+        if browser:
+            webbrowser.open(address)
+
+    if code := serve(port, max_size, on_start=tell):
+        raise typer.Exit(code)
 
 
 @schema_app.command("init")
@@ -402,22 +508,29 @@ def schema_init(
 def schema_check(
     table: Annotated[str, typer.Argument(help=_TABLE)],
     schema: Annotated[Path, typer.Option(help="The schema to hold it against.")],
+    json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of sentences.")] = False,
     separator: SeparatorOption = None,
     decimal: DecimalOption = None,
     encoding: EncodingOption = None,
 ) -> None:
     """Say whether a table fits a schema, and what a guarantee could rest on.
 
-    Examples:  oversafe schema check t.csv --schema schema.toml
+    Examples:  oversafe schema check t.csv --schema schema.toml   |   oversafe schema check t.csv --schema schema.toml
+    --json
     """
     from oversafe.data import Schema
 
     declared = Schema.from_toml(schema)
     declared.conform(_read(table, {"separator": separator, "decimal": decimal, "encoding": encoding}))
+    private = [c.name for c in declared if c.domain == "data" and not c.names_people]
+    if json_output:
+        facts = {"columns": len(declared), "naming": list(declared.naming_columns), "from_the_data": private}
+        typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
+        return
     typer.echo(f"The table fits the schema ({len(declared)} columns).")
     if naming := declared.naming_columns:
         typer.echo(f"Identifiers or free text, to be dropped or declared: {', '.join(naming)}.")
-    if private := [c.name for c in declared if c.domain == "data" and not c.names_people]:
+    if private:
         typer.echo(
             f"Ranges or categories read from the data, so that no guarantee is proven: {', '.join(private)}."
         )
@@ -526,17 +639,7 @@ def _settings(given: list[str]) -> dict[str, Any]:
 @contextmanager
 def _progress(console: Console, protector: Protector, title: str) -> Iterator[None]:
     """Show how far a protector is; one that does not tell shows only that it is at work."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    shown = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    with shown:
+    with _bar(console) as shown:
         task = shown.add_task(title, total=None)
         protector.on_progress = lambda step, share: shown.update(
             task, description=step, total=1.0, completed=share
@@ -545,6 +648,30 @@ def _progress(console: Console, protector: Protector, title: str) -> Iterator[No
             yield
         finally:
             protector.on_progress = None
+
+
+@contextmanager
+def _audit_progress(console: Console) -> Iterator[Callable[[str, float], None]]:
+    """Show which attack runs, how much is done and how long the rest will take."""
+    with _bar(console) as shown:
+        task = shown.add_task("Reading", total=None)
+        yield lambda step, share: shown.update(task, description=showable(step), total=1.0, completed=share)
+
+
+def _bar(console: Console) -> Progress:
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        TimeElapsedColumn(),
+        TextColumn("so far,"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
 
 
 def _console() -> Console:

@@ -11,6 +11,7 @@ from oversafe.errors import InputError
 
 account_app = typer.Typer(
     help="What oversampling or bagging leaves of a mechanism's guarantee, or what the mechanism must run at.",
+    short_help="What oversampling or bagging costs of a guarantee.",
     no_args_is_help=True,
 )
 

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from oversafe.privacy import Balance, Entry, Ledger
 
 budget_app = typer.Typer(
-    help="Keep the privacy budgets of data sets, and see what they were spent on.", no_args_is_help=True
+    help="Keep the privacy budgets of data sets, and see what they were spent on.",
+    short_help="Keep privacy budgets, and see what they were spent on.",
+    no_args_is_help=True,
 )
 
 _EXIT_TAMPERED = 1
@@ -52,7 +54,8 @@ def create(
 ) -> None:
     """Give a data set a budget; a ledger that is not there yet is made, with its key.
 
-    Examples:  oversafe budget create budget.db patients --epsilon 3 --delta 1e-6
+    Examples:  oversafe budget create budget.db patients --epsilon 3 --delta 1e-6   |   oversafe budget create
+    postgresql://ann@db/budgets patients --epsilon 1 --unit person --rows-per-unit 12
     """
     balance = _ledger(ledger, ledger_key).create(
         dataset,
@@ -103,7 +106,7 @@ def history(
 ) -> None:
     """Show what the budgets were spent on, in the order in which it happened.
 
-    Examples:  oversafe budget history budget.db patients
+    Examples:  oversafe budget history budget.db patients   |   oversafe budget history budget.db --json
     """
     entries = _ledger(ledger, ledger_key).history(dataset)
     if json_output:
@@ -123,7 +126,7 @@ def verify(
 
     Exit code 1 if something is wrong.
 
-    Examples:  oversafe budget verify budget.db
+    Examples:  oversafe budget verify budget.db   |   oversafe budget verify budget.db --ledger-key key
     """
     found = _ledger(ledger, ledger_key).verify()
     if json_output:

@@ -41,6 +41,20 @@ from oversafe.text import shorten
 _FORMAT = "oversafe-audit"
 FORMAT_VERSION = 1
 _NO_MANIFEST = "the release came without a manifest, so nothing is known of how it was made"
+# How long the attacks take in comparison, for the time that is left. The first two need the release alone, the
+# next two the real table too, the others also a holdout.
+_WORK = {
+    "ReconSMOTE": 6.0,
+    "DistinSMOTE": 1.0,
+    "ExactCopies": 0.5,
+    "NaiveDistinguisher": 4.0,
+    "SinglingOut (univariate)": 1.5,
+    "SinglingOut (multivariate)": 1.5,
+    "Linkability": 1.5,
+    "AttributeInference": 1.5,
+    "ClosestRecord": 1.0,
+}
+_ALONE, _WITH_REAL = 2, 4
 
 
 @dataclass(frozen=True, repr=False)
@@ -174,6 +188,7 @@ def audit(
     guarantee: Guarantee | None = None,
     time_limit: float | None = None,
     progress: Callable[[str], None] | None = None,
+    on_progress: Callable[[str, float], None] | None = None,
     name: str | None = None,
     resume: str | Path | None = None,
 ) -> Audit:
@@ -196,6 +211,9 @@ def audit(
         tells what was found until then.
     progress : callable, optional
         Called with the name of each step.
+    on_progress : callable, optional
+        Called with the name of each step as it starts, and the share of the work that is done, as far as it can be
+        told beforehand.
     name : str, optional
         What the report calls the release; a file's own name when not given.
     resume : path, optional
@@ -235,6 +253,7 @@ def audit(
     results: list[AttackResult] = []
     not_run: dict[str, str] = {}
     stopped = False
+    done, all_work = 0.0, material.work()
     for step in _steps(material, results, not_run):
         title = step.title
         if stopped:
@@ -245,6 +264,9 @@ def audit(
             continue
         if progress is not None:
             progress(title)
+        if on_progress is not None:
+            on_progress(title, min(1.0, done / all_work))
+        done += _WORK.get(title.partition(" on ")[0], 1.0)
         try:
             finding = _find(step) if kept is None else kept.run(title, partial(_find, step))
         except KeyboardInterrupt:
@@ -383,16 +405,25 @@ class _Material:
             "holdout_rows": None if self.holdout is None else len(self.holdout),
         }
 
+    def attacked_classes(self) -> list[str]:
+        """The classes whose records are at risk."""
+        return attacked_classes(
+            self.release[self.label], None if self.real is None else self.real[self.label]
+        )
+
+    def work(self) -> float:
+        """How much the attacks will take together, if all can be run."""
+        n = _ALONE if self.real is None else _WITH_REAL if self.holdout is None else len(_WORK)
+        return max(1, len(self.attacked_classes())) * sum(list(_WORK.values())[:n])
+
 
 def _steps(material: _Material, results: list[AttackResult], not_run: dict[str, str]) -> Iterator[AttackStep]:
     if material.real is None:
         not_run["ExactCopies"] = "it needs the real table (--real)"
     not_run |= why_not_at_all(material.real is not None, material.holdout is not None)
-    real_labels = None if material.real is None else material.real[material.label]
     tables = (material.release, material.real, material.holdout)
     classes = [
-        class_tables(label, material.label, material.columns, tables)
-        for label in attacked_classes(material.release[material.label], real_labels)
+        class_tables(label, material.label, material.columns, tables) for label in material.attacked_classes()
     ]
     yield from attack_steps(classes, results, not_run)
 

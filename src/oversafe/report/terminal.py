@@ -1,63 +1,77 @@
-"""An audit for the terminal."""
+"""An audit for the terminal: text without boxes, so that it can be pasted into an e-mail."""
 
 from __future__ import annotations
 
-import io
+import textwrap
 
-from rich import box
-from rich.console import Console, Group, RenderableType
-from rich.panel import Panel
-from rich.table import Table
 from rich.text import Text
 
+from oversafe.report.advice import advice
 from oversafe.report.audit import Audit
+from oversafe.report.cells import percent, percent_range
+from oversafe.report.words import MEANING
 from oversafe.text import shorten, showable
 
-_STYLES = {"exposed": "red", "unproven": "yellow", "protected": "green"}
+_STYLES = {"exposed": "bold red", "unproven": "bold yellow", "protected": "bold green"}
+# What mail programs do not wrap again.
+_WIDTH = 76
 
 
-def summary(audit: Audit) -> RenderableType:
-    """Return what the terminal shows of an audit: the verdict, the findings, what was not checked."""
-    style = _STYLES[audit.verdict.level]
-    parts: list[RenderableType] = [
-        Panel(
-            Text(showable(audit.verdict.sentence)),
-            title=Text(audit.verdict.level.upper(), style=f"bold {style}"),
-            title_align="left",
-            border_style=style,
-        )
-    ]
-    if audit.findings:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for heading, justify in (
-            ("attack", "left"),
-            ("class", "left"),
-            ("risk", "right"),
-            ("95 % interval", "right"),
-        ):
-            table.add_column(heading, justify=justify, no_wrap=heading != "class")  # type: ignore[arg-type]
-        table.add_column("what it found")
-        for finding in audit.findings:
-            low, high = finding.result.interval
-            table.add_row(
-                Text(finding.result.name),
-                Text(shorten(finding.result.details.get("class", ""), 20)),
-                Text(f"{finding.result.risk:.0%}"),
-                Text(f"{low:.0%} to {high:.0%}"),
-                Text(showable(finding.headline)),
-            )
-        parts.append(table)
-    parts.append(Text(showable(f"Guarantee: {audit.guarantee}")))
-    parts += [Text(showable(f"Note: {warning}.")) for warning in audit.warnings]
-    parts += [
-        Text(showable(f"Not run: {name} ({reason})."), style="dim") for name, reason in audit.not_run.items()
-    ]
-    return Group(*parts)
+def summary(audit: Audit) -> Text:
+    """Return what the terminal shows of an audit; where colours are shown, the verdict has its own."""
+    text = as_text(audit)
+    word = audit.verdict.level.upper()
+    shown = Text(text)
+    start = text.index(word)
+    shown.stylize(_STYLES[audit.verdict.level], start, start + len(word))
+    return shown
 
 
 def as_text(audit: Audit) -> str:
-    """Return the summary as plain text."""
-    console = Console(file=io.StringIO(), width=100, color_system=None, force_terminal=False)
-    console.print(summary(audit))
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue().rstrip()
+    """Return the verdict, the findings, the guarantee, what was not checked and what to do, as plain text."""
+    facts, level = audit.facts, audit.verdict.level
+    name = shorten(str(facts.get("name", "the release")), 60)
+    lines = [
+        *_wrapped(f"{level.upper()}: {audit.verdict.sentence}"),
+        *_wrapped(MEANING[level][2]),
+        "",
+        *_wrapped(f"Privacy audit of {name}{_size(audit)}."),
+    ]
+    for finding in audit.findings:
+        result = finding.result
+        risk = f"risk {percent(result.risk)}, 95 % interval {percent_range(*result.interval)}"
+        of_class = f", class {shorten(str(result.details['class']), 20)}" if "class" in result.details else ""
+        lines += [
+            "",
+            *_wrapped(f"- {result.name}{of_class}: {risk}.", "  "),
+            *_wrapped(finding.headline, "  ", "  "),
+        ]
+    lines += ["", *_wrapped(f"Guarantee: {audit.guarantee}")]
+    lines += [line for warning in audit.warnings for line in _wrapped(f"Note: {warning}.")]
+    lines += [
+        line for name, reason in audit.not_run.items() for line in _wrapped(f"Not run: {name} ({reason}).")
+    ]
+    commands = next(
+        (s.commands for s in advice(level, audit.findings, audit.guarantee, facts, audit.settings)), ()
+    )
+    if level != "protected" and commands:
+        lines += ["", "What to do instead:", *(f"  {showable(command)}" for command in commands)]
+    return "\n".join(lines)
+
+
+def _size(audit: Audit) -> str:
+    facts = audit.facts
+    if "rows" not in facts:
+        return ""
+    against = " alone"
+    if facts.get("real_rows") is not None:
+        against = f", against the real table of {facts['real_rows']} rows"
+        if facts.get("holdout_rows") is not None:
+            against += f" and a holdout of {facts['holdout_rows']}"
+    return f" ({facts['rows']} rows, {facts['columns']} columns){against}"
+
+
+def _wrapped(text: str, indent: str = "", first: str = "") -> list[str]:
+    return textwrap.wrap(
+        showable(text), _WIDTH, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False
+    )

@@ -1,0 +1,1 @@
+"""The local web page, ``oversafe app`` (extra ``app``): audit or protect a table without the command line."""

@@ -1,0 +1,228 @@
+"""The page itself, as Streamlit runs it anew after every click."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from oversafe.app.server import DEFAULT_LIMIT
+
+_METHODS = {
+    "mixture": "mixture: all pairs of columns under differential privacy (recommended)",
+    "privbayes": "privbayes: a Bayesian network under differential privacy",
+    "histograms": "histograms: each column by itself under differential privacy",
+}
+_AUDIT, _PROTECT = "Audit a release", "Protect a table"
+_REPORT_HEIGHT = 900
+
+
+def main() -> None:
+    """Show the page."""
+    import streamlit as st
+
+    limit = int(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT_LIMIT
+    st.set_page_config(page_title="oversafe", page_icon="🛡", layout="wide")
+    st.title("oversafe")
+    st.write(
+        "Attack a table before anyone else does, and release it with a guarantee that holds. Everything stays on this "
+        "machine and in memory; when this page is closed, it is gone."
+    )
+    task = st.radio("What would you like to do?", [_AUDIT, _PROTECT], horizontal=True)
+    if task == _AUDIT:
+        _audit(st, limit)
+    else:
+        _protect(st, limit)
+
+
+def _audit(st: Any, limit: int) -> None:
+    release = _table(st, "The table to be handed out", "release", limit)
+    with st.expander("With the real table and other people the audit sees more (optional)"):
+        real = _table(st, "The real table that it was made from", "real", limit)
+        holdout = _table(st, "Real rows of people who had no part in it", "holdout", limit)
+    if release is None:
+        return
+    label = _label(st, release[1])
+    if st.button("Audit", type="primary"):
+        from oversafe.report import audit
+
+        with _progress(st, "Starting") as show:
+            try:
+                st.session_state["audit"] = audit(
+                    release[1],
+                    label,
+                    real=None if real is None else real[1],
+                    holdout=None if holdout is None else holdout[1],
+                    on_progress=show,
+                    name=release[0],
+                )
+            except _mistakes() as error:
+                st.session_state.pop("audit", None)
+                _say(st.error, error)
+    if "audit" in st.session_state:
+        _report(st, st.session_state["audit"], "audit")
+
+
+def _protect(st: Any, limit: int) -> None:
+    from oversafe.app import work
+
+    given = _table(st, "The real table", "table", limit)
+    if given is None:
+        return
+    table = given[1]
+    label = _label(st, table)
+    method = st.selectbox("Method", list(_METHODS), format_func=_METHODS.get)
+    epsilon = st.number_input(
+        "Privacy budget (epsilon)",
+        0.01,
+        10.0,
+        1.0,
+        0.1,
+        help="Smaller is more private; 1 is strong, 10 is weak.",
+    )
+    balance = st.checkbox("As many rows of each class")
+    drop = st.multiselect(
+        "Columns to leave out",
+        [c for c in map(str, table.columns) if c != label],
+        work.naming_columns(table, label),
+    )
+    uploaded = st.file_uploader(
+        "What is publicly known about the columns (a schema, optional)", type=["toml"]
+    )
+    if uploaded is None:
+        st.write(
+            "Without a schema the ranges are read from the data, and the guarantee is nominal. Download what the "
+            "columns seem to be, correct it, and upload it here."
+        )
+        st.download_button("Download a schema to correct", _schema(table, label), "schema.toml", "text/plain")
+    if st.button("Protect", type="primary"):
+        with _progress(st, f"Protecting with {method}") as show:
+            try:
+                schema = None if uploaded is None else work.read_schema(uploaded.getvalue())
+                release = work.protect_table(
+                    table,
+                    label,
+                    method=method,
+                    epsilon=epsilon,
+                    balance=balance,
+                    schema=schema,
+                    drop=drop,
+                    on_progress=lambda step, share: show(step, share / 2),
+                )
+                from oversafe.report import audit
+
+                real = table.drop(columns=drop)
+                found = audit(
+                    release.table,
+                    label,
+                    real=real,
+                    guarantee=release.guarantee,
+                    name="release.csv",
+                    on_progress=lambda step, share: show(step, 0.5 + share / 2),
+                )
+                st.session_state["protected"] = (release, found)
+            except _mistakes() as error:
+                st.session_state.pop("protected", None)
+                _say(st.error, error)
+    if "protected" in st.session_state:
+        release, found = st.session_state["protected"]
+        _say(st.info, release.guarantee)
+        left, right = st.columns(2)
+        left.download_button("Download the release", release.file, "release.csv", "text/csv")
+        right.download_button(
+            "Download its guarantee", release.manifest, "release.csv.manifest.json", "application/json"
+        )
+        _report(st, found, "protected")
+
+
+def _table(st: Any, title: str, key: str, limit: int) -> tuple[str, Any] | None:
+    """Return an uploaded table with its name, or say what is wrong with it."""
+    from oversafe.app import work
+
+    uploaded = st.file_uploader(
+        f"{title} (CSV or Parquet, up to {limit} MB)", type=list(work.ENDINGS), key=key
+    )
+    if uploaded is None:
+        st.session_state.pop(f"{key}-table", None)
+        return None
+    kept = st.session_state.get(f"{key}-table")
+    if kept is None or kept[0] != uploaded.file_id:
+        try:
+            table = work.read_upload(uploaded.name, uploaded.getvalue(), limit)
+        except _mistakes() as error:
+            _say(st.error, error)
+            return None
+        kept = (uploaded.file_id, table)
+        st.session_state[f"{key}-table"] = kept
+        # What was found belongs to another table now.
+        st.session_state.pop("audit", None)
+        st.session_state.pop("protected", None)
+    _say(st.write, f"{len(kept[1])} rows, {kept[1].shape[1]} columns.")
+    return uploaded.name, kept[1]
+
+
+def _label(st: Any, table: Any) -> str:
+    names = [str(name) for name in table.columns]
+    return str(st.selectbox("The column that holds the class", names, index=len(names) - 1))
+
+
+def _report(st: Any, found: Any, key: str) -> None:
+    from oversafe.report.words import MEANING
+
+    word, _, meaning = MEANING[found.verdict.level]
+    show = {"exposed": st.error, "unproven": st.warning, "protected": st.success}[found.verdict.level]
+    _say(show, f"{word}: {found.verdict.sentence} {meaning}")
+    page = found.to_html()
+    left, right = st.columns(2)
+    left.download_button("Download the report", page, "audit.html", "text/html", key=f"{key}-page")
+    right.download_button(
+        "Download all figures", found.to_json(), "audit.json", "application/json", key=f"{key}-json"
+    )
+    st.iframe(page, height=_REPORT_HEIGHT)
+
+
+def _schema(table: Any, label: str) -> str:
+    from oversafe.data import Schema
+
+    return str(Schema.infer(table, label=label).to_toml())
+
+
+class _progress:
+    """A bar that says which step runs and how long the rest will take."""
+
+    def __init__(self, st: Any, title: str) -> None:
+        self._bar = st.progress(0.0, text=title)
+
+    def __enter__(self) -> Callable[[str, float], None]:
+        from time import monotonic
+
+        from oversafe.app.work import as_markdown
+
+        begin = monotonic()
+
+        def show(step: str, share: float) -> None:
+            passed = monotonic() - begin
+            left = f", about {passed / share * (1 - share):.0f} s left" if share > 0.1 else ""
+            self._bar.progress(min(1.0, share), text=as_markdown(step) + left)
+
+        return show
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.empty()
+
+
+def _mistakes() -> tuple[type[Exception], ...]:
+    from oversafe.errors import InputError, MissingExtraError
+
+    return InputError, MissingExtraError
+
+
+def _say(show: Callable[[str], Any], what: object) -> None:
+    """Show a sentence that may hold words of the table as text."""
+    from oversafe.app.work import as_markdown
+
+    show(as_markdown(str(what)))
+
+
+if __name__ == "__main__":
+    main()

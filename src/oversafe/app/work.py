@@ -1,0 +1,143 @@
+"""What the page does with a table, apart from showing it."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from oversafe.data import Schema, read_table
+from oversafe.errors import InputError
+from oversafe.privacy import Guarantee, write_release
+from oversafe.protect.base import check_labels
+from oversafe.protect.methods import make_protector
+from oversafe.text import shorten, showable
+
+ENDINGS = ("csv", "tsv", "gz", "parquet")
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~:$&^=\"'@])")
+_MEGABYTE = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Release:
+    """A table that was protected, as files to hand out.
+
+    Parameters
+    ----------
+    table : DataFrame
+        The release.
+    guarantee : Guarantee
+        What it promises.
+    file : bytes
+        The table as CSV.
+    manifest : bytes
+        Its manifest: the file's SHA-256, the guarantee and the settings.
+    """
+
+    table: pd.DataFrame
+    guarantee: Guarantee
+    file: bytes
+    manifest: bytes
+
+
+def as_markdown(text: str) -> str:
+    """Return a text that a Markdown renderer shows as it is: a column may be named like a link to a picture."""
+    return _MARKDOWN.sub(r"\\\1", " ".join(showable(text).split()))
+
+
+def read_upload(name: str, content: bytes, max_size: int) -> pd.DataFrame:
+    """Return an uploaded table; its file lives for as long as it takes to read it.
+
+    Parameters
+    ----------
+    name : str
+        What the file is called; its ending says what it is.
+    content : bytes
+        What it holds.
+    max_size : int
+        Megabytes that it may have.
+    """
+    if len(content) > max_size * _MEGABYTE:
+        raise InputError(
+            f"{shorten(name, 60)!r} has {len(content) / _MEGABYTE:.0f} MB, and this page takes files of up to "
+            f"{max_size} MB; use the command line for larger ones: oversafe audit"
+        )
+    ending = "".join(
+        Path(name).suffixes[-2:] if name.lower().endswith(".gz") else Path(name).suffixes[-1:]
+    ).lower()
+    if ending not in (".csv", ".tsv", ".parquet", ".csv.gz", ".tsv.gz"):
+        raise InputError(f"{shorten(name, 60)!r} is no table; give a CSV or a Parquet file")
+    with tempfile.TemporaryDirectory(prefix="oversafe-") as folder:
+        path = Path(folder) / f"upload{ending}"
+        path.write_bytes(content)
+        try:
+            return read_table(path)
+        except InputError as error:
+            raise InputError(str(error).replace(repr(str(path)), repr(shorten(name, 60)))) from None
+
+
+def read_schema(content: bytes) -> Schema:
+    """Return an uploaded schema."""
+    with tempfile.TemporaryDirectory(prefix="oversafe-") as folder:
+        path = Path(folder) / "schema.toml"
+        path.write_bytes(content)
+        try:
+            return Schema.from_toml(path)
+        except InputError as error:
+            raise InputError(str(error).replace(str(path), "schema.toml")) from None
+
+
+def naming_columns(table: pd.DataFrame, label: str) -> list[str]:
+    """Return the columns that seem to name people, which no release should carry."""
+    return list(Schema.infer(table, label=label).naming_columns)
+
+
+def protect_table(
+    table: pd.DataFrame,
+    label: str,
+    *,
+    method: str,
+    epsilon: float | None,
+    balance: bool = False,
+    schema: Schema | None = None,
+    drop: Sequence[str] = (),
+    on_progress: Callable[[str, float], None] | None = None,
+) -> Release:
+    """Return a protected release of a table, with its manifest."""
+    from dataclasses import replace
+
+    left_out = set(drop)
+    if schema is not None:
+        schema = replace(schema, label=label)
+        left_out |= {schema.person} if schema.person is not None else set()
+        schema = schema.drop(left_out.intersection(schema.names))
+    if label in left_out:
+        raise InputError(f"the label column {label!r} cannot be left out; choose another column")
+    frame = table.drop(columns=[name for name in left_out if name in table.columns])
+    described = schema if schema is not None else Schema.infer(frame, label=label)
+    if naming := described.naming_columns:
+        raise InputError(
+            f"column {naming[0]!r} seems to hold {described[naming[0]].naming}, which a release must not carry; "
+            "leave it out"
+        )
+    frame = described.conform(frame)
+    check_labels(frame[label])
+    protector = make_protector(method, epsilon=epsilon, schema=schema, balance=balance)
+    protector.on_progress = on_progress
+    X, y = protector.fit_resample(frame.drop(columns=label), frame[label])
+    release = X.copy(deep=False)
+    release.insert(list(frame.columns).index(label), label, y)
+    settings: dict[str, Any] = {
+        "method": method,
+        **{k: str(v) for k, v in protector.get_params().items() if k not in ("schema", "ledger")},
+    }
+    with tempfile.TemporaryDirectory(prefix="oversafe-") as folder:
+        path = Path(folder) / "release.csv"
+        write_release(release, path, protector.guarantee_, settings)
+        manifest = path.with_name("release.csv.manifest.json").read_bytes()
+        return Release(release, protector.guarantee_, path.read_bytes(), manifest)

@@ -1,0 +1,135 @@
+"""What the local page does with tables, without the page."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from oversafe.app import server, work
+from oversafe.app.server import ADDRESS, arguments, free_port, serve
+from oversafe.data import load_dataset
+from oversafe.errors import InputError, MissingExtraError
+from oversafe.report.demo import demo_schema
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A temporary folder in which nothing may be left."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    yield tmp_path
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def table():
+    X, y = load_dataset("breast_cancer")
+    return X.assign(diagnosis=y)
+
+
+def test_an_uploaded_table_is_read_and_not_kept(folder):
+    frame = work.read_upload("t.csv", b"a;b\n1,5;x\n2,5;y\n", 1)
+    assert frame["a"].tolist() == [1.5, 2.5] and frame["b"].tolist() == ["x", "y"]
+
+
+def test_parquet_too(folder, table):
+    assert work.read_upload("t.parquet", table.to_parquet(index=False), 1).shape == table.shape
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", b"", "'t.csv'"),
+        ("t.parquet", b"not parquet", "'t.parquet'"),
+        ("t.exe", b"a,b\n1,2\n", "no table"),
+        ("t.csv", b"a,b\n" + b"1,2\n" * 300_000, "up to 1 MB"),
+    ],
+)
+def test_a_bad_upload_is_one_sentence_that_names_the_file(folder, name, content, message):
+    with pytest.raises(InputError, match=message) as error:
+        work.read_upload(name, content, 1)
+    assert str(folder) not in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_release_with_its_manifest(folder, table):
+    steps = []
+    release = work.protect_table(
+        table,
+        "diagnosis",
+        method="histograms",
+        epsilon=1.0,
+        schema=demo_schema(),
+        on_progress=lambda step, share: steps.append(share),
+    )
+    assert release.guarantee.status == "proven" and release.guarantee.epsilon == 1.0
+    manifest = json.loads(release.manifest)
+    assert manifest["sha256"] == hashlib.sha256(release.file).hexdigest()
+    assert manifest["guarantee"]["status"] == "proven" and manifest["settings"]["method"] == "histograms"
+    assert list(release.table.columns) == list(table.columns)
+
+
+def test_columns_that_name_people_are_refused_or_left_out(folder, table):
+    people = table.assign(name=[f"Person {i} of {i * 7919 % 1000}" for i in range(len(table))])
+    assert work.naming_columns(people, "diagnosis") == ["name"]
+    with pytest.raises(InputError, match="'name'"):
+        work.protect_table(people, "diagnosis", method="histograms", epsilon=1.0)
+    release = work.protect_table(people, "diagnosis", method="histograms", epsilon=1.0, drop=["name"])
+    assert "name" not in release.table.columns and release.guarantee.status == "nominal"
+    with pytest.raises(InputError, match="cannot be left out"):
+        work.protect_table(table, "diagnosis", method="histograms", epsilon=1.0, drop=["diagnosis"])
+
+
+def test_a_broken_schema_is_one_sentence(folder):
+    with pytest.raises(InputError) as error:
+        work.read_schema(b"[[[")
+    assert str(folder) not in str(error.value)
+
+
+def test_words_of_a_table_are_no_markup():
+    text = work.as_markdown("![x](http://evil) <b> $a$ :red[b] `c` *d*\nnext")
+    assert text == (r"\!\[x\]\(http\://evil\) \<b\> \$a\$ \:red\[b\] \`c\` \*d\* next")
+
+
+def test_the_server_listens_here_alone_and_tells_nobody():
+    command = arguments(9000, 5)
+    assert f"--server.address={ADDRESS}" in command and ADDRESS == "127.0.0.1"
+    assert "--browser.gatherUsageStats=false" in command and "--server.maxUploadSize=5" in command
+    page = Path(command[command.index("run") + 1])
+    assert page.exists() and command[-1] == "5"
+
+
+def test_ports():
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind((ADDRESS, 0))
+        taken.listen()
+        with pytest.raises(InputError, match="cannot be used"):
+            free_port(taken.getsockname()[1])
+    assert free_port() >= server.FIRST_PORT
+    with pytest.raises(InputError, match="cannot be used"):
+        free_port(99_999)
+
+
+def test_without_streamlit_the_extra_is_named(monkeypatch):
+    monkeypatch.setattr(server, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "streamlit", None)
+    with pytest.raises(MissingExtraError, match=r"oversafe\[app\]"):
+        serve()
+
+
+def test_a_size_that_makes_no_sense(monkeypatch):
+    monkeypatch.setattr(server, "find_spec", lambda name: object())
+    with pytest.raises(InputError, match="--max-size 0"):
+        serve(max_size=0)
+
+
+def test_a_table_is_unchanged_by_being_protected(table):
+    before = table.copy()
+    work.protect_table(table, "diagnosis", method="histograms", epsilon=1.0, balance=True)
+    pd.testing.assert_frame_equal(table, before)
