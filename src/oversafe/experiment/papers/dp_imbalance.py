@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from oversafe.data import load_dataset
+from oversafe.experiment.imbalance import (
+    BASELINES,
+    PRIVATE,
+    Split,
+    baseline_scores,
+    private_scores,
+    scores_of,
+)
 from oversafe.experiment.papers.base import Claim, Paper, Plot, Summary, as_rows, beside, published
 from oversafe.experiment.papers.smote_and_mirrors import EIGHT
 
@@ -25,44 +34,18 @@ _SCORES = {
     "g_mean": "g_mean",
     "mcc": "mcc",
 }
-_NON_PRIVATE = (
-    "Identity + NonPriv. LogReg",
-    "Identity + NonPriv. Weighted LogReg",
-    "Identity + NonPriv. XGBoost",
-    "Identity + NonPriv. Weighted XGBoost",
-    "SMOTE + NonPriv. LogReg",
-    "SMOTE + NonPriv. Weighted LogReg",
-    "SMOTE + NonPriv. XGBoost",
-    "SMOTE + NonPriv. Weighted XGB",
-)
-# How each private approach is made; those whose class is not there are named as missing.
+# The private approaches that are named below, and what each method needs beside the core install.
 _WEIGHTED, _PLAIN = "Priv. Weighted LogReg", "Priv. LogReg"
 _TRANSFORMER, _GEM, _PRIVBAYES = "Priv. Weighted FTT", "GEM + XGBoost", "PrivBayes + XGBoost"
+_NEEDS = {"XG": ("xgboost", "boost"), "GEM": ("torch", "deep"), "FTT": ("opacus", "deep")}
 
 
-def private_approaches() -> dict[str, Callable[[float, int], Any]]:
-    """Return how the private approaches are made from epsilon and a seed; one that is not installed is left out."""
-    from oversafe import learn, protect
-
-    def logistic(weight: Any) -> Callable[[float, int], Any]:
-        return lambda epsilon, seed: learn.PrivateLogisticRegression(
-            epsilon=epsilon, class_weight=weight, classes=[0, 1], random_state=seed
-        )
-
-    def synthesis(kind: Any) -> Callable[[float, int], Any]:
-        return lambda epsilon, seed: learn.BalancedSynthesisClassifier(
-            kind(random_state=seed), _xgboost(None), epsilon=epsilon, classes=[0, 1], random_state=seed
-        )
-
-    made = {_PLAIN: logistic(None), _WEIGHTED: logistic("balanced"), _PRIVBAYES: synthesis(protect.PrivBayes)}
-    if hasattr(protect, "GEM"):
-        made[_GEM] = synthesis(protect.GEM)
-    if hasattr(learn, "PrivateFTTransformer"):
-        transformer = learn.PrivateFTTransformer
-        made[_TRANSFORMER] = lambda epsilon, seed: transformer(
-            epsilon=epsilon, class_weight="balanced", random_state=seed
-        )
-    return made
+def _absent(method: str) -> str | None:
+    """Return what is missing for a method, in words."""
+    for part, (package, extra) in _NEEDS.items():
+        if part in method and find_spec(package) is None:
+            return f"it needs {package}; install the extra {extra!r}"
+    return None
 
 
 def cells(quick: bool, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -71,14 +54,16 @@ def cells(quick: bool, names: Sequence[str]) -> list[dict[str, Any]]:
     chosen = [
         {"kind": "plain", "name": name, "method": method, "split": split}
         for name in names
-        for method in _NON_PRIVATE
+        for method in BASELINES
+        if _absent(method) is None
         for split in splits
     ]
     slow = {_TRANSFORMER, _GEM}
     chosen += [
         {"kind": "private", "name": name, "method": method, "epsilon": epsilon, "split": split}
         for name in names
-        for method in private_approaches()
+        for method in PRIVATE
+        if _absent(method) is None
         for epsilon in (_QUICK_EPSILONS if quick else _EPSILONS)
         for split in (splits if not quick or method not in slow else [0])
         if not quick or method not in slow or name in ("ecoli", "yeast_me2")
@@ -101,22 +86,27 @@ def cells(quick: bool, names: Sequence[str]) -> list[dict[str, Any]]:
 
 def run(kind: str, name: str, method: str, split: int, **settings: Any) -> dict[str, Any]:
     """Train one approach on one split and return its scores on the rest."""
-    # The published non-private figures are those of the columns as they come.
-    X, y, X_test, y_test = _split(name, split, settings.pop("ratio", None), standardise=kind != "plain")
     if kind == "plain":
-        model = _plain(method, X, y, split)
-    elif kind == "private":
-        model = private_approaches()[method](settings["epsilon"], split).fit(X, y)
-    elif kind == "smote":
+        return _named(baseline_scores(name, method, split))
+    if kind == "private":
+        return _named(private_scores(name, method, settings["epsilon"], split))
+    X, y, X_test, y_test = _split(name, split, settings.pop("ratio", None))
+    if kind == "smote":
         model = _after_smote(settings["epsilon"], X, y, split)
     else:
         model = _bagged(settings["epsilon"], settings["n_estimators"], split).fit(X, y)
-    return _scores(model, X_test, y_test)
+    return _named(scores_of(model, Split(X, y, X_test, y_test)))
+
+
+def _named(found: Mapping[str, float]) -> dict[str, Any]:
+    """Return scores by the paper's names."""
+    return {short: found[name] for short, name in _SCORES.items()}
 
 
 def _split(
-    name: str, split: int, ratio: int | None, standardise: bool
+    name: str, split: int, ratio: int | None
 ) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame, np.ndarray]:
+    """Return a split with standardised columns, of all rows or of some with a smaller ratio of the classes."""
     from sklearn.model_selection import train_test_split
 
     X, y = load_dataset(name)
@@ -127,35 +117,10 @@ def _split(
         kept = np.sort(np.concatenate([np.flatnonzero(codes == 1), others]))
         X, codes = X.iloc[kept].reset_index(drop=True), codes[kept]
     train, test = train_test_split(np.arange(len(X)), test_size=0.25, stratify=codes, random_state=split)
-    scaled = X
-    if standardise:
-        centre, spread = X.iloc[train].mean(), X.iloc[train].std(ddof=0)
-        scaled = (X - centre) / spread.where(spread > 0, 1.0)
+    centre, spread = X.iloc[train].mean(), X.iloc[train].std(ddof=0)
+    scaled = (X - centre) / spread.where(spread > 0, 1.0)
     parts = scaled.iloc[train].reset_index(drop=True), scaled.iloc[test].reset_index(drop=True)
     return parts[0], codes[train], parts[1], codes[test]
-
-
-def _plain(method: str, X: pd.DataFrame, y: np.ndarray, seed: int) -> Any:
-    from sklearn.linear_model import LogisticRegression
-
-    # Weights come from the real shares: after SMOTE they count twice, as in the published rows.
-    weight = float((y == 0).sum() / (y == 1).sum()) if "Weighted" in method else None
-    if method.startswith("SMOTE"):
-        from imblearn.over_sampling import SMOTE
-
-        X, y = SMOTE(random_state=seed).fit_resample(X, y)
-    if "LogReg" in method:
-        weights = None if weight is None else {0: 1.0, 1: weight}
-        return LogisticRegression(max_iter=1000, class_weight=weights).fit(X, y)
-    return _xgboost(weight).fit(X, y)
-
-
-def _xgboost(weight: float | None) -> Any:
-    from oversafe.errors import import_extra
-
-    boost = import_extra("xgboost", "boost", "the classifiers of the paper")
-    settings = {} if weight is None else {"scale_pos_weight": weight}
-    return boost.XGBClassifier(n_jobs=1, random_state=0, **settings)
 
 
 def _after_smote(epsilon: float, X: pd.DataFrame, y: np.ndarray, seed: int) -> Any:
@@ -186,14 +151,6 @@ def _bagged(epsilon: float, n: int, seed: int) -> Any:
     if n == 1:
         return single
     return PrivateBaggingClassifier(single, n, epsilon=epsilon, classes=[0, 1], random_state=seed)
-
-
-def _scores(model: Any, X: pd.DataFrame, y: np.ndarray) -> dict[str, Any]:
-    from oversafe.measure import imbalance_scores
-
-    ranked = model.predict_proba(X)[:, 1] if hasattr(model, "predict_proba") else model.decision_function(X)
-    found = imbalance_scores(y, model.predict(X), ranked, labels=[0, 1], n_bootstrap=0)["score"]
-    return {short: float(found[name]) for short, name in _SCORES.items()}
 
 
 def summarize(table: pd.DataFrame, quick: bool) -> Summary:
@@ -290,9 +247,8 @@ def _claims(ranks: pd.DataFrame, done: pd.DataFrame, by_epsilon: pd.DataFrame) -
 
 
 def _missing() -> dict[str, str]:
-    there = private_approaches()
-    names = {_GEM: "oversafe.protect.GEM", _TRANSFORMER: "oversafe.learn.PrivateFTTransformer"}
-    return {name: f"{what} is not part of this version" for name, what in names.items() if name not in there}
+    found = {method: _absent(method) for method in (*BASELINES, *PRIVATE)}
+    return {method: reason for method, reason in found.items() if reason is not None}
 
 
 PAPER = Paper(
@@ -304,8 +260,12 @@ PAPER = Paper(
     run,
     summarize,
     (
-        "For the private fits columns are standardised by the training part, which is not paid for; these fits use the "
-        "corrected calibration, since the published one adds more noise than is needed.",
+        "Ranges, categories and labels count as public for every private method alike. The weighted private logistic "
+        "regression has the published noise, the unweighted one that of Chaudhuri et al.",
+        "The published weighted learners fit a weight of 1 for the rare class and 2 n0 n1 / n^2 for the other, not the "
+        "n0 / n and n1 / n of the text, under which weights after SMOTE would change nothing.",
+        "SMOTE before a private fit, and bagging, are fitted to columns that are standardised by the training part, "
+        "which is not paid for, with the corrected calibration.",
         "Ranks are among the approaches that are here and can be compared with the published ones only in their order.",
         "G-mean and MCC of the FT-Transformer are left out: the published ones look like standard deviations.",
     ),
