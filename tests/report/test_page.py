@@ -232,6 +232,15 @@ def test_a_page_without_any_finding():
     assert "Nothing was tried." in text and "ReconSMOTE : no time." in text and "gravest" not in text
 
 
+def test_attacks_that_found_nothing_are_shown_too():
+    tried = Audit(
+        Verdict("unproven", "Nothing was found."), (finding("linkage", 0.0, name="Linkability"),), NONE
+    )
+    text = text_of(tried.to_html())
+    assert "Every attack" in text and "Can two sources about one person be linked" in text
+    assert "The gravest finding" not in text
+
+
 def test_a_proven_guarantee_is_told_in_words():
     page = text_of(Audit(Verdict("protected", "It holds."), (), PROVEN).to_html())
     assert "Proven: epsilon = 1 differential privacy for every record." in page

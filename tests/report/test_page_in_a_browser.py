@@ -140,6 +140,7 @@ def test_a_protected_release_alone(page, page_log, protected):
     assert page.locator(".verdict.protected").is_visible()
     assert page.get_by_role("img", name="Traffic light: green").is_visible()
     assert page.get_by_role("heading", name="What to do", exact=True).is_visible()
+    assert page.locator("table.glance tbody tr").count() >= 2
     assert page_log.errors == [] and only_asks_for(page_log, protected)
 
 
