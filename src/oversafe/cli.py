@@ -47,8 +47,6 @@ schema_app = typer.Typer(
 app.add_typer(schema_app, name="schema")
 app.add_typer(account_app, name="account")
 app.add_typer(budget_app, name="budget")
-app.command()(compare)
-app.command()(reproduce)
 
 _TABLE = "CSV or Parquet file, or database address with its table (duckdb://file.ddb#table)."
 _EXIT_GATE, _EXIT_INPUT, _EXIT_DEFECT, _EXIT_INTERRUPTED = 1, 2, 3, 130
@@ -444,6 +442,10 @@ def protect(
     console.print(f"Release: {out} ({len(release)} rows)", soft_wrap=True, markup=False, highlight=False)
     if account is not None:
         console.print(f"Budget: {account.remaining()}", soft_wrap=True, markup=False, highlight=False)
+
+
+app.command(short_help="Protections of your own table beside each other.")(compare)
+app.command(short_help="A paper's tables, published and measured.")(reproduce)
 
 
 @app.command("app", short_help="The same in a browser, on this machine alone.")
