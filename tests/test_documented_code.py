@@ -89,7 +89,10 @@ def _blocks(page, *languages):
 
 
 def _commands(page):
-    """The commands of oversafe on a page, with whether the page shows that it refuses them."""
+    """The commands of oversafe on a page, with whether the page shows that it refuses them.
+
+    Those in blocks of the shell (sh) are not run: they install something, or take hours.
+    """
     for block in _blocks(page, "", "console"):
         lines = block.replace("\\\n", " ").splitlines()
         for at, line in enumerate(lines):
