@@ -14,7 +14,7 @@ from oversafe.data.encode import column_codes, domain_codes
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError, import_extra
 from oversafe.learn.base import TUNED, PrivateLearner, plan_features
-from oversafe.learn.features import learn_features
+from oversafe.learn.features import learn_features, resolve_scaling
 from oversafe.learn.linear import _private_counts
 from oversafe.privacy.gradients import NoisyGradient, noise_for_steps, seeded_torch
 from oversafe.privacy.guarantee import Guarantee, check_delta, check_epsilon
@@ -180,6 +180,7 @@ class PrivateFTTransformer(PrivateLearner):
 
     def _fit(self, table: Any, codes: IntArray, schema: Schema | None, caveats: list[str]) -> None:
         self._check_settings()
+        resolve_scaling(self.scaling, schema, self.data_norm)
         # Before anything is paid for.
         import_extra("torch", "deep", type(self).__name__)
         import_extra("opacus", "deep", type(self).__name__)
