@@ -18,6 +18,17 @@ from benchmarks.runner import Cost, Side, in_a_fresh_process, in_this_process, m
 from rich.console import Console
 
 CHECKOUT = Path(__file__).parents[1]
+# One of each kind: sides that take turns, cases in tables, figures beside them.
+_QUICK = {
+    "counts",
+    "import",
+    "imbalance-baselines",
+    "mechanisms",
+    "read-csv",
+    "privbayes",
+    "recon",
+    "groundhog",
+}
 
 
 def test_the_sides_take_turns_after_one_warm_up_each() -> None:
@@ -170,11 +181,9 @@ def test_versions_of_a_peer_are_kept() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        # Making a peer's environment, or compiling UMAP anew, takes a minute.
-        pytest.param(
-            name, marks=[pytest.mark.slow] if hasattr(module, "PEER") or name == "umap-smotenc" else []
-        )
-        for name, module in sorted(BENCHMARKS.items())
+        # Making a peer's environment, or compiling UMAP anew, takes a minute, and many that fit models a quarter of it.
+        pytest.param(name, marks=[] if name in _QUICK else [pytest.mark.slow])
+        for name in sorted(BENCHMARKS)
     ],
 )
 def test_every_benchmark_runs_from_the_command_line(name: str, tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ PROVEN_PROTECTORS = {name: case.proven for name, case in CASES.items() if case.p
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.extras] if CASES[name].extra else [])
+        pytest.param(name, marks=[pytest.mark.extras, pytest.mark.slow] if CASES[name].extra else [])
         for name in PROVEN_PROTECTORS
     ],
 )

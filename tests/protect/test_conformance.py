@@ -58,6 +58,8 @@ def test_imbalanced_learn_checks(estimator, check):
     check(estimator)
 
 
+# Networks that are trained for each of some twenty checks.
+@pytest.mark.slow
 @pytest.mark.extras
 @_checked(extra=True)
 def test_imbalanced_learn_checks_with_extras(estimator, check):
