@@ -47,6 +47,8 @@ def address(temporary):
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "TMPDIR": str(temporary), "PYTHONUNBUFFERED": "1"},
+        # A shell that runs in the background has its children ignore the signal that ends the server below.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     told = process.stdout.readline()
     yield re.search(r"http://127\.0\.0\.1:\d+", told)[0]
