@@ -34,6 +34,8 @@ def _parameters(cases):
             marks=[
                 pytest.mark.skipif(bool(case.skipped), reason=case.skipped or ""),
                 *([pytest.mark.extras] if case.extra else []),
+                # Its networks are those of PATEGAN, and take as long to train.
+                *([pytest.mark.slow] if name == "DPGAN" else []),
             ],
         )
         for name, case in cases.items()
