@@ -17,6 +17,7 @@ import typer
 from oversafe.commands.account import account_app
 from oversafe.commands.budget import LedgerKeyOption, budget_app, ledger_notes
 from oversafe.commands.compare import compare
+from oversafe.commands.durations import seconds_of
 from oversafe.commands.reproduce import reproduce
 from oversafe.errors import InputError, MissingExtraError
 from oversafe.text import listed, showable
@@ -53,7 +54,6 @@ _EXIT_GATE, _EXIT_INPUT, _EXIT_DEFECT, _EXIT_INTERRUPTED = 1, 2, 3, 130
 # A larger release is written only if its number of rows was given.
 _MOST_ROWS = 5_000_000
 _LONGEST_HEADING = 1_000_000
-_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 
 SeparatorOption = Annotated[str | None, typer.Option(help="Of CSV files; detected when not given.")]
 DecimalOption = Annotated[
@@ -213,7 +213,7 @@ def audit(
     """
     if fail_on not in (None, "exposed", "unproven"):
         raise InputError(f"--fail-on {fail_on} was given; use exposed or unproven")
-    seconds = None if time_limit is None else _duration(time_limit)
+    seconds = seconds_of(time_limit)
     if report is not None:
         if report.suffix.lower() not in (".html", ".htm"):
             raise InputError(f"--report {str(report)!r} was given; name a file that ends with .html")
@@ -615,13 +615,6 @@ def _audit_command(
         if value is not None:
             words += [f"--{name}", value]
     return shlex.join(words)
-
-
-def _duration(text: str) -> float:
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|min|m|h)?", text.strip())
-    if match is None:
-        raise InputError(f"--time-limit {text!r} was given; write it as 30s, 5m or 1h")
-    return float(match[1]) * _SECONDS[match[2] or ""]
 
 
 def _settings(given: list[str]) -> dict[str, Any]:

@@ -158,7 +158,7 @@ def test_more_than_two_classes():
     [
         ({"methods": ["smoke"]}, "is not known"),
         ({"epsilons": []}, "no epsilon"),
-        ({"n_folds": 100}, "folds were asked for"),
+        ({"n_folds": 100}, "folds needs one"),
         ({"quasi_identifiers": ["town"]}, "no feature column"),
     ],
 )

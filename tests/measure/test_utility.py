@@ -135,7 +135,7 @@ def test_the_six_classifiers_of_the_paper():
 
 def test_bad_use():
     X, y = clinic(60, 8)
-    with pytest.raises(InputError, match="folds were asked for"):
+    with pytest.raises(InputError, match="folds needs one"):
         train_on_synthetic(None, X.iloc[:20], pd.Series(["a"] * 17 + ["b"] * 3), n_folds=5)
     with pytest.raises(InputError, match="single class"):
         train_on_synthetic(None, X, pd.Series(["a"] * 60))

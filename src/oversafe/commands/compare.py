@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from oversafe.commands.durations import seconds_of
 from oversafe.errors import InputError
 from oversafe.text import listed
 
@@ -62,7 +63,7 @@ def compare(
         typer.Option("--no-membership", help="Leave out the membership game, which takes most of the time."),
     ] = False,
     time_limit: Annotated[
-        float | None, typer.Option(help="Seconds after which no further setting is started.")
+        str | None, typer.Option(help="Start no further setting after this: 30s, 5m, 1h.")
     ] = None,
     jobs: Annotated[int, typer.Option(help="Processes at a time; -1 is all cores.")] = -1,
     seed: Annotated[int, typer.Option(help="Of folds and releases.")] = 0,
@@ -88,6 +89,7 @@ def compare(
         )
     if seed < 0:
         raise InputError(f"--seed {seed} was given; it is a whole number of at least 0")
+    limit = seconds_of(time_limit)
     from dataclasses import replace
 
     from oversafe.data import Schema, read_table
@@ -122,7 +124,7 @@ def compare(
         classifiers=classifiers,
         membership=not no_membership,
         store=resume if resume is not None else report.with_name(f"{report.stem}-cells"),
-        time_limit=time_limit,
+        time_limit=limit,
         random_state=seed,
         n_jobs=jobs,
         **options,

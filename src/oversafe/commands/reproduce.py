@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from oversafe.commands.durations import seconds_of
 from oversafe.errors import InputError
 
 
@@ -28,7 +29,7 @@ def reproduce(
         Path | None, typer.Option(help="Folder that keeps what is finished; beside the page when not given.")
     ] = None,
     time_limit: Annotated[
-        float | None, typer.Option(help="Seconds after which nothing further is started.")
+        str | None, typer.Option(help="Start nothing further after this: 30s, 5m, 1h.")
     ] = None,
     jobs: Annotated[int, typer.Option(help="Processes at a time; -1 is all cores.")] = -1,
 ) -> None:
@@ -41,6 +42,7 @@ def reproduce(
     from oversafe.experiment.reproduce import load_paper
     from oversafe.experiment.reproduce import reproduce as run
 
+    limit = seconds_of(time_limit)
     load_paper(paper)
     page = report if report is not None else Path(f"{paper}-{'full' if full else 'quick'}.html")
     if page.suffix.lower() not in (".html", ".htm"):
@@ -53,7 +55,7 @@ def reproduce(
     from oversafe.report.reproduction import reproduction_summary, write_reproduction
 
     store = resume if resume is not None else page.with_name(f"{page.stem}-cells")
-    found = run(paper, quick=not full, store=store, time_limit=time_limit, n_jobs=jobs)
+    found = run(paper, quick=not full, store=store, time_limit=limit, n_jobs=jobs)
     write_reproduction(found, page)
     console = Console()
     console.print(reproduction_summary(found))

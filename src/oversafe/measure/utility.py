@@ -234,6 +234,10 @@ def summarize(scores: pd.DataFrame, n_folds: int) -> Utility:
     return Utility(scores, overall, by_classifier)
 
 
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count} rows"
+
+
 def as_table(X: Any, y: Any) -> tuple[pd.DataFrame, pd.Series]:
     """Return features and labels as pandas has them, numbered from 0."""
     table = X.reset_index(drop=True) if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
@@ -260,8 +264,8 @@ def folds(
         raise InputError("y has a single class; at least two are needed")
     if counts.iloc[-1] < n_folds:
         raise InputError(
-            f"class {counts.index[-1]!r} has {counts.iloc[-1]} rows and {n_folds} folds were asked for; use fewer "
-            "folds, or leave the class out"
+            f"class {counts.index[-1]!r} has {_rows(int(counts.iloc[-1]))}, and each of {n_folds} folds needs one; leave "
+            "the class out, or use fewer folds"
         )
     splitter = RepeatedStratifiedKFold(n_splits=n_folds, n_repeats=n_repeats, random_state=random_state)
     yield from splitter.split(np.zeros(len(keys)), keys)
