@@ -264,8 +264,8 @@ def folds(
         raise InputError("y has a single class; at least two are needed")
     if counts.iloc[-1] < n_folds:
         raise InputError(
-            f"class {counts.index[-1]!r} has {_rows(int(counts.iloc[-1]))}, and each of {n_folds} folds needs one; leave "
-            "the class out, or use fewer folds"
+            f"class {counts.index[-1]!r} has {_rows(int(counts.iloc[-1]))}, and each of {n_folds} folds needs one; "
+            "leave the class out, or use fewer folds"
         )
     splitter = RepeatedStratifiedKFold(n_splits=n_folds, n_repeats=n_repeats, random_state=random_state)
     yield from splitter.split(np.zeros(len(keys)), keys)
