@@ -22,6 +22,9 @@ def reproduce(
     full: Annotated[
         bool, typer.Option("--full/--quick", help="The paper's repetitions (hours), or few (minutes).")
     ] = False,
+    data_set: Annotated[
+        list[str] | None, typer.Option(help="Only this data set of the paper; may be given more than once.")
+    ] = None,
     report: Annotated[
         Path | None, typer.Option(help="Write the page here (.html), and the figures beside it (.json).")
     ] = None,
@@ -55,7 +58,7 @@ def reproduce(
     from oversafe.report.reproduction import reproduction_summary, write_reproduction
 
     store = resume if resume is not None else page.with_name(f"{page.stem}-cells")
-    found = run(paper, quick=not full, store=store, time_limit=limit, n_jobs=jobs)
+    found = run(paper, quick=not full, data_sets=data_set or None, store=store, time_limit=limit, n_jobs=jobs)
     write_reproduction(found, page)
     console = Console()
     console.print(reproduction_summary(found))

@@ -136,16 +136,20 @@ def baseline_scores(name: str, approach: str, split: int) -> dict[str, float]:
     split : int
         The seed.
     """
+    data = split_of(name, split)
+    return scores_of(fit_baseline(approach, data.X, data.y, split), data)
+
+
+def fit_baseline(approach: str, X: pd.DataFrame, y: NDArray[np.int64], seed: int) -> Any:
+    """Return a fitted learner without privacy, one of ``BASELINES``."""
     from imblearn.over_sampling import SMOTE
 
     if approach not in BASELINES:
         raise InputError(f"approach = {approach!r} was given; use one of {', '.join(BASELINES)}")
     first, learner, weighted = BASELINES[approach]
-    data = split_of(name, split)
-    X, y = data.X, data.y
     if first == "SMOTE":
-        X, y = SMOTE(random_state=split).fit_resample(X, y)
-    return scores_of(learner(y, weighted, split).fit(X, y), data)
+        X, y = SMOTE(random_state=seed).fit_resample(X, y)
+    return learner(y, weighted, seed).fit(X, y)
 
 
 # -------------------------------------------------------------------------------------------- with privacy
@@ -225,12 +229,18 @@ def private_scores(name: str, method: str, epsilon: float, split: int) -> dict[s
     split : int
         The seed, of the noise too.
     """
-    if method not in PRIVATE:
-        raise InputError(f"method = {method!r} was given; use one of {', '.join(PRIVATE)}")
     data = split_of(name, split, folded=True)
     schema = Schema.infer(pd.concat([data.X, data.X_test]))
-    model = PRIVATE[method](epsilon=epsilon, schema=schema, classes=[0, 1], random_state=split)
-    return scores_of(model.fit(data.X, data.y), data)
+    return scores_of(fit_private(method, epsilon, data.X, data.y, schema, split), data)
+
+
+def fit_private(
+    method: str, epsilon: float, X: pd.DataFrame, y: NDArray[np.int64], schema: Schema, seed: int
+) -> Any:
+    """Return a fitted private learner, one of ``PRIVATE``."""
+    if method not in PRIVATE:
+        raise InputError(f"method = {method!r} was given; use one of {', '.join(PRIVATE)}")
+    return PRIVATE[method](epsilon=epsilon, schema=schema, classes=[0, 1], random_state=seed).fit(X, y)
 
 
 def mean_ranks(table: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import import_module
@@ -16,6 +16,7 @@ from oversafe.data import load_dataset
 from oversafe.errors import InputError
 from oversafe.experiment.grid import run_grid
 from oversafe.experiment.papers.base import Paper, Summary
+from oversafe.text import listed
 
 PAPERS: Mapping[str, str] = {
     "smote-and-mirrors": "smote_and_mirrors",
@@ -69,6 +70,7 @@ def reproduce(
     paper: str,
     *,
     quick: bool = True,
+    data_sets: Sequence[str] | None = None,
     store: str | Path | None = None,
     time_limit: float | None = None,
     n_jobs: int | None = None,
@@ -82,6 +84,8 @@ def reproduce(
         Which one.
     quick : bool, default=True
         Fewer repetitions, within ten minutes on two cores; else those of the paper, for hours.
+    data_sets : sequence of str, optional
+        Some of the paper's data sets; by default all that are there.
     store : path, optional
         A folder that keeps what is finished, so that a stopped run goes on.
     time_limit : float, optional
@@ -99,12 +103,14 @@ def reproduce(
     Raises
     ------
     InputError
-        If the paper is not known, or none of its data sets is there.
+        If the paper or a data set is not known, or none of its data sets is there.
     """
     chosen = load_paper(paper)
     begin = time.perf_counter()
     there, missing = [], dict(chosen.unavailable)
-    for name in chosen.data_sets:
+    for name in chosen.data_sets if data_sets is None else data_sets:
+        if name not in chosen.data_sets:
+            raise InputError(f"the data set {name!r} is not one of {paper}; use {listed(chosen.data_sets)}")
         try:
             load_dataset(name)
             there.append(name)

@@ -9,6 +9,7 @@ _INK = "#7a7f87"
 
 def svg(chart: Any) -> str:
     """Return an Altair chart as SVG, in colours that suit light and dark pages."""
+    import altair as alt
     import vl_convert
 
     styled = (
@@ -31,4 +32,6 @@ def svg(chart: Any) -> str:
         .configure_title(color=_INK)
         .configure_header(labelColor=_INK, titleColor=_INK)
     )
-    return str(vl_convert.vegalite_to_svg(styled.to_json(validate=False)))
+    # Altair's limit is meant for notebooks that would store the data; only the picture is kept here.
+    with alt.data_transformers.enable("default", max_rows=None):
+        return str(vl_convert.vegalite_to_svg(styled.to_json(validate=False)))

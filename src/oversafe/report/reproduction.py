@@ -102,12 +102,18 @@ def draw(plot: Plot) -> str:
             alt.Chart(data)
             .mark_rect()
             .encode(
-                x=alt.X("x:O", title=plot.x),
-                y=alt.Y("group:O", title=plot.y, sort="descending"),
+                x=alt.X("x:O", title=plot.x, axis=alt.Axis(labelOverlap=True)),
+                y=alt.Y("group:O", title=plot.y, sort="descending", axis=alt.Axis(labelOverlap=True)),
                 color=alt.Color("y:Q", title=None, scale=alt.Scale(scheme="viridis")),
             )
         )
-        return svg(chart.properties(width=420, height=260))
+        if "facet" not in data.columns:
+            return svg(chart.properties(width=420, height=260))
+        return svg(
+            chart.properties(width=230, height=230).facet(
+                facet=alt.Facet("facet:N", title=None, sort=None), columns=3
+            )
+        )
     kind = "Q" if pd.api.types.is_numeric_dtype(data["x"]) else "N"
     x = alt.X(f"x:{kind}", title=plot.x, sort=None)
     y = alt.Y("y:Q", title=plot.y, scale=alt.Scale(zero=plot.kind == "bars"))

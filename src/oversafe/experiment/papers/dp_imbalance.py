@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from oversafe.data import load_dataset
+from oversafe.data import Schema, load_dataset
 from oversafe.experiment.imbalance import (
     BASELINES,
     PRIVATE,
     Split,
     baseline_scores,
+    fit_baseline,
+    fit_private,
     private_scores,
     scores_of,
 )
@@ -37,6 +39,18 @@ _SCORES = {
 # The private approaches that are named below, and what each method needs beside the core install.
 _WEIGHTED, _PLAIN = "Priv. Weighted LogReg", "Priv. LogReg"
 _TRANSFORMER, _GEM, _PRIVBAYES = "Priv. Weighted FTT", "GEM + XGBoost", "PrivBayes + XGBoost"
+# Of Figure 4: two normal classes in the plane, and the area that is shown.
+_TWO_NORMALS = "two normal classes"
+_AREA, _STEPS = (-8.0, 12.0), 33
+_BOUNDARIES = (
+    "Identity + NonPriv. LogReg",
+    "SMOTE + NonPriv. XGBoost",
+    _PLAIN,
+    _WEIGHTED,
+    _TRANSFORMER,
+    _GEM,
+    "PrivateClassifier",
+)
 _NEEDS = {"XG": ("xgboost", "boost"), "GEM": ("torch", "deep"), "FTT": ("opacus", "deep")}
 
 
@@ -81,6 +95,12 @@ def cells(quick: bool, names: Sequence[str]) -> list[dict[str, Any]]:
             for n in (1, 5, 10, 20)
             for split in splits
         ]  # fmt: skip
+    chosen += [
+        {"kind": "boundary", "name": _TWO_NORMALS, "method": method, "epsilon": 1.0, "split": split}
+        for method in _BOUNDARIES
+        if _absent(method) is None
+        for split in splits
+    ]
     return chosen
 
 
@@ -90,6 +110,8 @@ def run(kind: str, name: str, method: str, split: int, **settings: Any) -> dict[
         return _named(baseline_scores(name, method, split))
     if kind == "private":
         return _named(private_scores(name, method, settings["epsilon"], split))
+    if kind == "boundary":
+        return _boundary(method, settings["epsilon"], split)
     X, y, X_test, y_test = _split(name, split, settings.pop("ratio", None))
     if kind == "smote":
         model = _after_smote(settings["epsilon"], X, y, split)
@@ -153,6 +175,35 @@ def _bagged(epsilon: float, n: int, seed: int) -> Any:
     return PrivateBaggingClassifier(single, n, epsilon=epsilon, classes=[0, 1], random_state=seed)
 
 
+def _boundary(method: str, epsilon: float, seed: int) -> dict[str, Any]:
+    """Return the scores of an approach on the two normal classes of Figure 4, and what it predicts where."""
+    (X, y), (X_test, y_test) = _two_normals(1_000, seed), _two_normals(10_000, 1_000 + seed)
+    if method in BASELINES:
+        model = fit_baseline(method, X, y, seed)
+    else:
+        schema = Schema.infer(X)
+        for name in X.columns:
+            schema = schema.declare(name, domain="public", bounds=_AREA, source="the figure's area")
+        model = fit_private(method, epsilon, X, y, schema, seed)
+    predicted = model.predict(_places())
+    return {
+        **_named(scores_of(model, Split(X, y, X_test, y_test))),
+        "predicted": "".join(str(int(label)) for label in predicted),
+    }
+
+
+def _two_normals(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < 0.1).astype(np.int64)
+    return pd.DataFrame(rng.normal(scale=2.0, size=(n, 2)) + 4.0 * y[:, None], columns=["x1", "x2"]), y
+
+
+def _places() -> pd.DataFrame:
+    """Return the places at which predictions are shown."""
+    steps = np.linspace(*_AREA, _STEPS)
+    return pd.DataFrame({"x1": np.tile(steps, _STEPS), "x2": np.repeat(steps, _STEPS)})
+
+
 def summarize(table: pd.DataFrame, quick: bool) -> Summary:
     """Return the non-private tables beside the published ones, and the ranks of the private approaches."""
     done = table[table["status"] == "done"]
@@ -188,7 +239,21 @@ def summarize(table: pd.DataFrame, quick: bool) -> Summary:
     if len(bagging):
         means = bagging.groupby(["ratio", "n_estimators"])["f1"].mean().reset_index()
         tables["Bagging of private logistic regressions on mammography, F1"] = means
+    boundaries = done[done["kind"] == "boundary"]
+    if len(boundaries):
+        means = boundaries.groupby("method", sort=False)[["auc", "recall", "precision"]].mean().reset_index()
+        tables["Figure 4: two normal classes in the plane, epsilon 1"] = means
+        plots.append(_boundary_plot(boundaries[boundaries["split"] == 0]))
     return Summary(as_rows(rows), tuple(claims), tuple(plots), tables)
+
+
+def _boundary_plot(boundaries: pd.DataFrame) -> Plot:
+    shown = [
+        _places().assign(facet=row.method, y=[int(label) for label in row.predicted])
+        for row in boundaries.itertuples()
+    ]
+    data = pd.concat(shown, ignore_index=True).rename(columns={"x1": "x", "x2": "group"})
+    return Plot("Figure 4: what is predicted where, epsilon 1", data, "first column", "second column", "map")
 
 
 def _ranks(means: pd.DataFrame) -> pd.DataFrame:

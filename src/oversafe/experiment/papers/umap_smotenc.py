@@ -34,15 +34,15 @@ _ROWS = 1500
 
 def cells(quick: bool, names: Sequence[str]) -> list[dict[str, Any]]:
     """Return what is run: three repeats of five folds on all rows, or one fold on some; deep generators once."""
-    places = [(0, 0)] if quick else [(repeat, fold) for repeat in range(3) for fold in range(_FOLDS)]
+    # The first fold of all comes first: the tables of a run that is stopped then hold every set.
+    places = [(repeat, fold) for repeat in range(3) for fold in range(_FOLDS)]
     chosen = [
         {"name": name, "method": method, "repeat": repeat, "fold": fold}
+        for repeat, fold in (places[:1] if quick else places)
+        for methods in ((ORIGINAL, *_METHODS), () if quick or (repeat, fold) != (0, 0) else _DEEP)
         for name in names
-        for method in (ORIGINAL, *_METHODS)
-        for repeat, fold in places
+        for method in methods
     ]
-    if not quick:
-        chosen += [{"name": n, "method": m, "repeat": 0, "fold": 0} for n in names for m in _DEEP]
     return [{**cell, "rows": _ROWS if quick else None, "tune": not quick} for cell in chosen]
 
 
