@@ -1,0 +1,1 @@
+"""Hostile input, made at random or guided by coverage: ``python -m tests.fuzz``."""
