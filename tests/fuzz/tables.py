@@ -13,7 +13,24 @@ from tests.fuzz.source import Source
 
 SIZES = (40, 12, 200, 5, 3, 2, 1, 0)
 STRANGE = (0.0, -0.0, 1e300, -1e300, 1e-300, 5e-324, np.inf, -np.inf, np.nan, 2.0**53, 0.1)
-WORDS = ("", " ", "yes", "Ulm", "Köln", "=1+1", "-2", "\x00", "a\nb", '"', "é" * 300, "🙂", "שלום", "nan", "None", "1,5")
+WORDS = (
+    "",
+    " ",
+    "yes",
+    "Ulm",
+    "Köln",
+    "=1+1",
+    "-2",
+    "\x00",
+    "a\nb",
+    '"',
+    "é" * 300,
+    "🙂",
+    "שלום",
+    "nan",
+    "None",
+    "1,5",
+)
 NAMES = ("a", "b", "c", "d", "", " ", "label", "y", "0", "=x", "a\nb", "🙂", "n" * 10_000, "<b>")
 
 
@@ -32,7 +49,7 @@ COLUMNS: dict[str, Callable[[np.random.Generator, int], Any]] = {
     "some missing": lambda rng, n: _missing(rng.normal(size=n), rng, 0.3),
     "whole, some missing": lambda rng, n: pd.array(rng.integers(0, 9, n), dtype="Int64"),
     "words, some missing": lambda rng, n: _missing(rng.choice(["x", "y"], n), rng, 0.3),
-    "dates, some missing": lambda rng, n: _missing(pd.Timestamp("1700-01-01") + pd.to_timedelta(rng.integers(0, 9, n), unit="D"), rng, 0.3),
+    "dates, some missing": lambda rng, n: _missing(pd.date_range("1700-01-01", periods=n), rng, 0.3),
     "constant": lambda rng, n: np.full(n, 7.5),
     "all missing": lambda rng, n: np.full(n, np.nan),
     "nothing": lambda rng, n: [None] * n,
@@ -111,7 +128,7 @@ def variant(source: Source, of: pd.DataFrame) -> pd.DataFrame:
         return table(source)
     rows = rng.integers(0, len(of), source.choose((len(of), 1, 0, 3 * len(of)))) if len(of) else []
     made = of.iloc[rows].reset_index(drop=True)
-    if how == 1:
+    if how == 1 and made.columns.is_unique and len(made) and made.shape[1]:
         made = made.apply(lambda own: own.sample(frac=1.0, random_state=0).to_numpy())
     elif how == 2:
         made = made.iloc[:, ::-1]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import sys
 import tempfile
+import traceback
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -22,11 +24,13 @@ from tests.fuzz.source import Source
 from tests.fuzz.tables import labels, table, variant
 from tests.protect.conformance import CASES
 
-# Errors that say what a user should do; the second and third are scikit-learn's way of saying it.
+# Errors that say what a user should do.
 MENDABLE = (InputError, MissingExtraError)
 CSV_PIECES = (
-    b"a,b\n1,2\n", b"a;b\n1,5;2\n", b"\xef\xbb\xbfa;\xe4\n", b"\xff\xfea\x00\n\x00", b'"', b"\n", b"\r\n", b",", b";", b"\t",
-    b"\x00", b"\xe4", b"31.12.2023", b"1.234,56", b"=1+1", b"'=1", b"nan", b"1e999", b"-", b"0123", b"true", b" ", b"9" * 40,
+    b"a,b\n1,2\n", b"a;b\n1,5;2\n", b"\xef\xbb\xbfa;\xe4\n", b"\xff\xfea\x00\n\x00", b'"', b"\n", b"\r\n",
+    b",", b";", b"\t", b"\x00", b"\xe4", b"31.12.2023", b"1.234,56", b"=1+1", b"'=1", b"nan", b"1e999", b"-",
+    b"0123", b"true",
+    b" ", b"9" * 40,
 )  # fmt: skip
 PROTECTORS = {name: case for name, case in CASES.items() if case.package is None}
 LEARNERS = {
@@ -73,11 +77,14 @@ def reading(source: Source) -> None:
 def schemas(source: Source) -> None:
     """A schema file of any bytes is a schema that survives being written, or an error."""
     pieces = (
-        b'version = 1\n', b'label = "a"\n', b'[[columns]]\nname = "a"\nkind = "integer"\n', b"low = 0\n", b"high = -1\n",
-        b"categories = [1, 'x']\n", b'domain = "public"\n', b'source = "law"\n', b"[columns.a]\n", b'kind = "continuous"\n',
-        b"bounds = [0, 1e400]\n", b"decimals = -3\n", b'kind = "categorical"\ncategories = []\n', b"x = nan\n",
+        b'label = "a"\n', b'[[column]]\nname = "a"\nkind = "integer"\ndtype = "int64"\n', b"bounds = [0, 1]\n",
+        b'[[column]]\nname = "b"\nkind = "categorical"\ndtype = "object"\n', b"categories = [1, 'x']\n",
+        b'domain = "public"\n', b'source = "law"\n', b"[column.a]\n", b'kind = "continuous"\n', b"missing = true\n",
+        b"bounds = [0, 1e400]\n", b"decimals = -3\n", b"categories = []\n", b"x = nan\n", b"bounds = [2, 1]\n",
     )  # fmt: skip
-    data = b"".join(source.choose(pieces) for _ in range(source.whole(12))) + source.rest()
+    data = b"version = 1\n" + b"".join(source.choose(pieces) for _ in range(source.whole(12)))
+    if not source.often():
+        data += source.rest()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "schema.toml"
         path.write_bytes(data)
@@ -90,7 +97,7 @@ def inferring(source: Source) -> None:
     own = table(source)
     schema = Schema.infer(own)
     back = schema.decode(schema.encode(own))
-    assert list(back.columns) == list(own.columns) and len(back) == len(own)
+    assert list(back.columns) == [str(name) for name in own.columns] and len(back) == len(own)
 
 
 def protecting(source: Source) -> None:
@@ -100,7 +107,8 @@ def protecting(source: Source) -> None:
     y = labels(source, len(X) if source.often() else source.choose((0, 1, 7)))
     made, made_labels = PROTECTORS[name].make(random_state=0).fit_resample(X, y)
     assert list(made.columns) == list(X.columns) and len(made) == len(made_labels)
-    assert set(pd.unique(made_labels)) <= set(pd.unique(y))
+    known = y.cat.categories if isinstance(y.dtype, pd.CategoricalDtype) else pd.unique(y)
+    assert set(pd.unique(made_labels)) <= set(known)
 
 
 def attacking(source: Source) -> None:
@@ -117,7 +125,8 @@ def learning(source: Source) -> None:
     X = table(source)
     y = labels(source, len(X))
     model = LEARNERS[name]().fit(X, y)
-    assert set(pd.unique(np.asarray(model.predict(X)))) <= set(np.asarray(y).tolist())
+    known = y.cat.categories if isinstance(y.dtype, pd.CategoricalDtype) else np.asarray(y)
+    assert set(pd.unique(np.asarray(model.predict(X)))) <= set(known.tolist())
     if hasattr(model, "predict_proba"):
         assert np.allclose(model.predict_proba(X).sum(axis=1), 1)
 
@@ -185,4 +194,10 @@ def run(name: str, data: bytes) -> bool:
         except MENDABLE as error:
             assert "\n" not in str(error), f"an error of more than one line: {error}"
             return False
+        except (ValueError, TypeError) as error:
+            # Classifiers refuse what scikit-learn refuses, in its words.
+            place = traceback.extract_tb(error.__traceback__)[-1].filename
+            if name == "learning" and "sklearn/utils" in place.replace(os.sep, "/"):
+                return False
+            raise
     return True

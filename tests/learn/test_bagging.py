@@ -10,7 +10,13 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from oversafe.errors import InputError
-from oversafe.learn import PrivateBaggingClassifier, PrivateLinearSVC, PrivateLogisticRegression
+from oversafe.learn import (
+    BalancedSynthesisClassifier,
+    PrivateBaggingClassifier,
+    PrivateLinearSVC,
+    PrivateLogisticRegression,
+)
+from oversafe.privacy import Ledger
 from oversafe.privacy.guarantee import composed_epsilon
 
 
@@ -57,6 +63,30 @@ def test_samples_that_overlap_share_the_budget():
     assert 4 * math.log1p(0.5 * math.expm1(model.learner_epsilon_)) == pytest.approx(1.0)
     seen = model._samples(np.zeros(100, dtype=int), 4, np.random.default_rng(0))
     assert all(len(rows) == len(set(rows)) == 50 for rows in seen)
+
+
+def test_a_sample_of_one_row_is_paid_for_as_what_it_is():
+    X, y = sample(50)
+    model = PrivateBaggingClassifier(
+        BASE, 10, 1.0, sampling="bootstrap", max_samples=0.001, classes=[0, 1]
+    ).fit(X, y)
+    # One row of fifty, not a thousandth of them.
+    assert 10 * math.log1p(math.expm1(model.learner_epsilon_) / 50) == pytest.approx(1.0)
+
+
+def test_what_a_learner_leaves_unpaid_is_told_to_the_ledger(tmp_path):
+    ledger = Ledger(tmp_path / "budget.db", key_file=tmp_path / "key")
+    ledger.create("patients", 3.0)
+    X, y = sample(500)
+    account = ledger.for_dataset("patients")
+    for base, words in (
+        (PrivateLogisticRegression(scaling="standard", data_norm=2.0), "standardised"),
+        (PrivateLogisticRegression(data_norm=2.0, random_state=0), "random_state"),
+        (BalancedSynthesisClassifier(), "known only after its fit"),
+    ):
+        with pytest.raises(InputError, match=words):
+            PrivateBaggingClassifier(base, 2, classes=[0, 1], ledger=account).fit(X, y)
+    assert ledger.remaining("patients").epsilon == 3.0
 
 
 def test_a_delta_lets_many_learners_spend_more():

@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from oversafe.errors import InputError
 from oversafe.learn import BalancedSynthesisClassifier, TuningWarning
 from oversafe.privacy import Ledger, OverdraftError
-from oversafe.protect import GaussianCopula, HistogramSynthesizer
+from oversafe.protect import GaussianCopula, HistogramSynthesizer, PrivateMixture
 from tests.learn.test_contract import people, public
 
 
@@ -82,3 +82,14 @@ def test_bad_use_is_refused(parameters, words):
         BalancedSynthesisClassifier(**parameters).fit(X, y)
     with pytest.raises(InputError, match="sample_weight"):
         BalancedSynthesisClassifier().fit(X, y, sample_weight=np.ones(100))
+
+
+def test_labels_that_are_paid_for_are_not_checked_all_together():
+    rng = np.random.default_rng(0)
+    y = (rng.random(4_000) < 0.3).astype(float)
+    X = rng.normal(size=(4_000, 2)) + y[:, None]
+    odd = y.copy()
+    odd[0] = 0.5
+    for labels in (y, odd):
+        model = BalancedSynthesisClassifier(PrivateMixture(domains="private"), epsilon=5.0).fit(X, labels)
+        assert model.guarantee_.status == "proven" and model.classes_.tolist() == [0, 1]

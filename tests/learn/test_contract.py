@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -22,6 +23,7 @@ from oversafe.learn import (
     PrivateThresholdClassifier,
     TuningWarning,
 )
+from oversafe.learn.features import FeatureMap
 from oversafe.privacy import Ledger, OverdraftError
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*are too few to find the scale:UserWarning")
@@ -94,7 +96,9 @@ def test_what_was_read_from_the_data_is_said(learner):
     guarantee = learner(data_norm=50.0).fit(numbers, y).guarantee_
     assert guarantee.status == "nominal" and "set of labels" in guarantee.caveats[0]
     assert learner(data_norm=50.0, classes=["healthy", "ill"]).fit(numbers, y).guarantee_.status == "proven"
-    assert learner(data_norm=50.0).fit(numbers, y.astype("category")).guarantee_.status == "proven"
+    # One odd label would be a category as well.
+    categorical = learner(data_norm=50.0).fit(numbers, y.astype("category")).guarantee_
+    assert categorical.status == "nominal" and "set of labels" in categorical.caveats[0]
     seeded = learner(data_norm=50.0, classes=["healthy", "ill"], random_state=0).fit(numbers, y).guarantee_
     assert seeded.status == "nominal" and "random_state" in seeded.caveats[0]
     standard = learner(data_norm=2.0, scaling="standard", classes=["healthy", "ill"]).fit(numbers, y)
@@ -169,6 +173,38 @@ def test_odd_values_raise_no_error_that_would_tell_of_them(learner):
     model = learner(data_norm=2.0, classes=[0, 1]).fit(X, np.arange(200) % 2)
     assert np.isfinite(model.coef_).all() and np.isfinite(model.decision_function(X)).all()
     assert (np.linalg.norm(model.features_.apply(X), axis=1) <= 2.0).all()
+
+
+@pytest.mark.parametrize("odd", [(np.nan, 0.0), (np.inf, 1.0), (1e200, 1.0), (-1e308, 1e308)])
+@pytest.mark.parametrize("scaling", ["none", "private", "standard"])
+def test_one_odd_record_leaves_the_vectors_of_all_others_alone(odd, scaling):
+    X = np.tile([[10.0, 1.0], [-3.0, 4.0]], (500, 1))
+    changed = X.copy()
+    changed[0] = odd
+    maps = {
+        "none": FeatureMap(1.0),
+        "private": FeatureMap(0.7, None, np.zeros(2), np.full(2, 5.0), 1.0),
+        "standard": FeatureMap(1.0, None, np.zeros(2), np.ones(2), 1e6),
+    }
+    before, after = (maps[scaling].apply(table) for table in (X, changed))
+    np.testing.assert_array_equal(before[1:], after[1:])
+    assert np.linalg.norm(after[0]) <= maps[scaling].norm
+
+
+@every_learner
+def test_a_refit_that_is_refused_leaves_no_guarantee(learner, tmp_path):
+    ledger = Ledger(tmp_path / "budget.db", key_file=tmp_path / "key")
+    ledger.create("patients", 6.0)
+    X, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 2
+    account = ledger.for_dataset("patients")
+    model = learner(epsilon=5.0, data_norm=3.0, classes=[0, 1], ledger=account).fit(X, y)
+    assert model.guarantee_.epsilon == 5.0
+    with pytest.raises(OverdraftError):
+        model.set_params(epsilon=2.0).fit(X, y)
+    # The coefficients are those of the first fit, and must not carry the second one's promise.
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    assert not hasattr(model, "guarantee_")
 
 
 @every_learner

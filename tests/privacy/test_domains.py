@@ -49,6 +49,29 @@ def test_the_datas_own_domains_are_named_in_a_caveat(table):
     assert any("read from the data without noise" in c for c in domains.caveats)
 
 
+def test_the_delta_of_sets_of_values_does_not_depend_on_the_answers(table):
+    X, y = table
+    one = X[["dose", "ward"]]
+    # The same column names, and other kinds: what is voted for must not decide what is left of delta.
+    two = one.assign(dose=X["town"], ward=X["age"])
+    left = []
+    for frame in (one, two):
+        accountant = Accountant(3.0, 1e-6, random_state=1)
+        resolve_domains(frame, y, None, accountant, estimate="private")
+        left.append((accountant.failure, accountant.total))
+    assert left[0] == left[1] and left[0][0] == pytest.approx(1e-7)
+
+
+def test_categories_of_the_labels_are_not_public(table):
+    X, y = table
+    labels = y.astype("category")
+    read = resolve_domains(X, labels, public_schema(X), Accountant(1.0))
+    assert any("set of labels" in c for c in read.caveats)
+    paying = Accountant(3.0, 1e-6, random_state=1)
+    paid = resolve_domains(X, labels, public_schema(X), paying, estimate="private")
+    assert paid.caveats == () and "the set of labels" in [charge.what for charge in paying.charges]
+
+
 def test_private_domains_take_a_tenth_and_find_the_columns(table):
     X, y = table
     accountant = Accountant(3.0, 1e-6, random_state=1)

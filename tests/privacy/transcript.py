@@ -61,7 +61,7 @@ class RecordingAccountant(Accountant):
         self.transcript.questions.append(Question(what, np.array(scores), largest=sensitivity))
         return int(self.answers.integers(len(scores)))
 
-    def frequent(self, counts, share, *, what, delta):
-        super().frequent(counts, share, what=what, delta=delta)
+    def frequent(self, counts, share, *, what, delta, delta_paid=False):
+        super().frequent(counts, share, what=what, delta=delta, delta_paid=delta_paid)
         # The values that occur are part of the question; the tests keep the frequent ones the same.
         return np.where(np.asarray(counts) > 5, counts, 0)

@@ -142,6 +142,7 @@ def test_the_guarantee_is_proven_and_few_rows_need_no_pairs(mbi):
     X, y = correlated(300)
     model = make(AIM, random_state=None).fit(X, y)
     assert model.guarantee_.status == "proven"
-    assert model.guarantee_.epsilon <= 1.0 + 1e-9
+    # The whole budget, whatever the noisy answers left over: what one run spent is no guarantee.
+    assert model.guarantee_.epsilon == 1.0
     S, t = model.sample(50)
     assert list(S.columns) == ["x", "n", "c"] and len(t) == 50

@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -104,3 +105,28 @@ def test_clones_and_pickles_charge_the_same_budget(ledger, table):
     clone(protector).fit(X, y)
     pickle.loads(pickle.dumps(protector.fit(X, y))).fit(X, y)
     assert ledger.remaining("patients").charges == 3 and ledger.verify().ok
+
+
+def test_a_set_of_values_that_pure_privacy_cannot_find_is_told_to_the_ledger(ledger, table):
+    X, y = table
+    with pytest.raises(InputError, match="cannot find a set of values"):
+        synthesizer(ledger, X, schema=None, domains="private").fit(X, y)
+    with pytest.raises(InputError, match="set of labels"):
+        synthesizer(ledger, X, classes=None, domains="private").fit(X, y)
+    assert ledger.remaining("patients").epsilon == 1.0
+
+
+def test_rows_of_a_person_are_not_limited_where_the_table_lies(ledger, table, tmp_path):
+    X, y = table
+    X.assign(label=y).to_parquet(tmp_path / "table.parquet")
+    with pytest.raises(InputError, match="limited in memory only"):
+        synthesizer(ledger, X, rows_per_person=2).fit_source(tmp_path / "table.parquet", "label")
+    assert ledger.remaining("patients").epsilon == 1.0
+
+
+def test_labels_in_several_columns_are_nominal(table):
+    X, y = table
+    several = pd.get_dummies(y)
+    fitted = HistogramSynthesizer(1.0, schema=public_schema(X)).fit(X, several)
+    assert fitted.guarantee_.status == "nominal"
+    assert any("one column per class" in caveat for caveat in fitted.guarantee_.caveats)

@@ -200,7 +200,12 @@ def _row_numbers(tables: dict[str, Any]) -> dict[str, NDArray[np.int64]]:
         parts = [_plain(frame[column]) for frame in frames.values()]
         if len({part.dtype for part in parts}) > 1:
             parts = [part.astype(object) for part in parts]
-        codes = pd.factorize(np.concatenate(parts), use_na_sentinel=True)[0] + 1
+        values = np.concatenate(parts)
+        try:
+            codes = pd.factorize(values, use_na_sentinel=True)[0] + 1
+        except TypeError:
+            # Lists and the like cannot be hashed; equal ones read alike.
+            codes = pd.factorize(np.array([repr(value) for value in values]))[0] + 1
         # Renumbering after each column keeps the product below the square of the number of rows.
         numbers = pd.factorize(numbers * (int(codes.max()) + 1) + codes)[0].astype(np.int64)
     limits = np.cumsum(lengths)[:-1]

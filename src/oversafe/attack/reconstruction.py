@@ -399,9 +399,8 @@ def match_records(
     if not len(real):
         raise InputError("the real table is empty; pass the real minority records")
     used = np.flatnonzero(~np.isnan(ranges))
-    there, first = np.unique(
-        real.iloc[:, used].to_numpy(dtype=float, na_value=np.nan), axis=0, return_index=True
-    )
+    numbers = real.iloc[:, used].apply(pd.to_numeric, errors="coerce")
+    there, first = np.unique(numbers.to_numpy(dtype=float, na_value=np.nan), axis=0, return_index=True)
     complete = np.flatnonzero(~np.isnan(there).any(axis=1))
     found = np.zeros(len(there), dtype=bool)
     nearest = np.full(len(records), -1, dtype=np.int64)

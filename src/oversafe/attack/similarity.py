@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from oversafe.attack.base import Attack, AttackResult, wilson_interval
 from oversafe.attack.copies import difference_interval, is_copy
@@ -429,7 +430,9 @@ def _spread(codes: FloatArray, records: Records) -> FloatArray:
         if column >= records.n_numbers and texts is not None and len(texts) <= 50:
             columns += [(values == code).astype(np.float64) for code in range(len(texts))]
         else:
-            columns.append(np.where(gaps, 0.0 if gaps.all() else np.nanmedian(values), values))
+            filled = np.where(gaps, 0.0 if gaps.all() else np.nanmedian(values), values)
+            # Forests keep numbers in single precision, and ask only for their order.
+            columns.append(filled if np.abs(filled).max() < 1e38 else rankdata(filled))
         if gaps.any():
             columns.append(gaps.astype(np.float64))
     return np.column_stack(columns)

@@ -112,11 +112,13 @@ class PrivateBaggingClassifier(PrivateLearner):
         self.n_jobs = n_jobs
         self.ledger = ledger
 
-    def _fit(self, table: Any, codes: NDArray[np.int64], schema: Schema | None, caveats: list[str]) -> None:
+    def _fit(
+        self, table: Any, codes: NDArray[np.int64], schema: Schema | None, caveats: list[str]
+    ) -> Guarantee:
         self._check_settings(len(codes))
         count = int(self.n_estimators)
         self._schema = schema
-        epsilon, delta, total, event = self._budget(count)
+        epsilon, delta, total, event = self._budget(count, len(codes))
         self.learner_epsilon_ = epsilon
         if self.sampling == "stratified":
             caveats.append(_STRATIFIED)
@@ -125,6 +127,13 @@ class PrivateBaggingClassifier(PrivateLearner):
             raise InputError(
                 f"{type(base).__name__} has no epsilon; bagging needs a private classifier, such as "
                 "PrivateLogisticRegression"
+            )
+        if isinstance(base, PrivateLearner):
+            caveats += base._unpaid(schema)
+        elif self.ledger is not None:
+            raise InputError(
+                f"what {type(base).__name__} reads without paying is known only after its fit, and a ledger is charged "
+                "before; bag a classifier such as PrivateLogisticRegression, or leave the ledger out"
             )
         guarantee = Guarantee(
             "proven",
@@ -145,7 +154,7 @@ class PrivateBaggingClassifier(PrivateLearner):
             delayed(_fitted)(base, _rows(table, rows), labels[rows], seed)
             for rows, seed in zip(samples, seeds, strict=True)
         )
-        self.guarantee_ = self._checked(guarantee, epsilon, delta)
+        return self._checked(guarantee, epsilon, delta)
 
     def _check_settings(self, n: int) -> None:
         if (
@@ -165,7 +174,7 @@ class PrivateBaggingClassifier(PrivateLearner):
         if n < self.n_estimators:
             raise InputError(f"{self.n_estimators} learners were asked for and there are {n} rows; use fewer")
 
-    def _budget(self, count: int) -> tuple[float, float, float, Any]:
+    def _budget(self, count: int, n: int) -> tuple[float, float, float, Any]:
         """Return each learner's epsilon and delta, the epsilon of all and their event."""
         from dp_accounting import ComposedDpEvent, SelfComposedDpEvent
 
@@ -174,7 +183,8 @@ class PrivateBaggingClassifier(PrivateLearner):
             event = pure_event(epsilon)
             return epsilon, delta, epsilon, ComposedDpEvent([event, failure_event(delta)]) if delta else event
 
-        share = float(self.max_samples)
+        # The share that a sample really has: at least one row is drawn.
+        share = self._sample_size(n) / n
 
         def cost(each: float) -> float:
             # A learner whose sample leaves the record out tells nothing of it.
@@ -202,13 +212,15 @@ class PrivateBaggingClassifier(PrivateLearner):
         known = base.get_params()
         return base.set_params(**{name: value for name, value in settings.items() if name in known})
 
+    def _sample_size(self, n: int) -> int:
+        return min(n, max(1, math.floor(float(self.max_samples) * n)))
+
     def _samples(
         self, codes: NDArray[np.int64], count: int, rng: np.random.Generator
     ) -> list[NDArray[np.int64]]:
         n = len(codes)
         if self.sampling == "bootstrap":
-            size = min(n, max(1, math.floor(float(self.max_samples) * n)))
-            return [np.sort(rng.permutation(n)[:size]) for _ in range(count)]
+            return [np.sort(rng.permutation(n)[: self._sample_size(n)]) for _ in range(count)]
         order = rng.permutation(n)
         if self.sampling == "stratified":
             order = order[np.argsort(codes[order], kind="stable")]

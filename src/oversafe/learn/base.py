@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oversafe.data.column import Column
 from oversafe.data.encode import column_codes
-from oversafe.data.schema import Schema
+from oversafe.data.schema import Schema, check_table
 from oversafe.errors import InputError
 from oversafe.learn.features import (
     FeatureMap,
@@ -58,8 +58,8 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
     """A scikit-learn classifier that carries a guarantee.
 
     A subclass writes ``_fit``, which calls ``_promise`` with everything that it is about to spend before it draws any
-    noise, and ``_scores``. Its constructor has ``epsilon``, ``delta``, ``classes``, ``schema``, ``ledger`` and
-    ``random_state``.
+    noise and returns the guarantee, and ``_scores``. Its constructor has ``epsilon``, ``delta``, ``classes``,
+    ``schema``, ``ledger`` and ``random_state``.
 
     Attributes
     ----------
@@ -96,6 +96,8 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
             raise InputError(
                 f"{next(iter(refused))} was given, and the guarantee does not cover it; use class_weight instead"
             )
+        # Not of this fit, should it fail.
+        self.__dict__.pop("guarantee_", None)
         self._check_budget()
         caveats = tuning_caveats()
         table, schema, found = self._read_table(X)
@@ -105,7 +107,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         check_consistent_length(table, codes)
         if self.random_state is not None:
             caveats.append(SEEDED)
-        self._fit(table, codes, schema, caveats)
+        self.guarantee_ = self._fit(table, codes, schema, caveats)
         return self
 
     def _check_budget(self) -> None:
@@ -138,8 +140,10 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         return np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
 
     @abstractmethod
-    def _fit(self, table: Any, codes: NDArray[np.int64], schema: Schema | None, caveats: list[str]) -> None:
-        """Learn; ``codes`` are positions in ``classes_``."""
+    def _fit(
+        self, table: Any, codes: NDArray[np.int64], schema: Schema | None, caveats: list[str]
+    ) -> Guarantee:
+        """Learn, and return what was promised; ``codes`` are positions in ``classes_``."""
 
     @abstractmethod
     def _scores(self, table: Any) -> FloatArray:
@@ -150,6 +154,8 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
     def _read_table(self, X: Any) -> tuple[Any, Schema | None, list[str]]:
         """Return numbers as an array, or a table of mixed kinds with its schema; and what was read unpaid."""
         schema = self.schema
+        if isinstance(X, pd.DataFrame) and not X.columns.is_unique:
+            check_table(X)
         if schema is None and not _is_mixed(X):
             return validate_data(self, X, dtype=np.float64, ensure_all_finite=False), None, []
         if not isinstance(X, pd.DataFrame):
@@ -188,17 +194,26 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         if y is None:
             raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         declared: Any = self.classes
+        caveats: list[str] = []
         if declared is None and self.schema is not None and self.schema.label is not None:
             entry = self.schema[self.schema.label]
             declared = entry.categories if entry.domain == "public" else None
         elif declared is None and isinstance(getattr(y, "dtype", None), pd.CategoricalDtype):
-            declared = y.dtype.categories.tolist()
+            # Whoever made the categories may have found them in the data.
+            declared, caveats = y.dtype.categories.tolist(), [LABELS_READ]
         if declared is None:
             labels = column_or_1d(np.asarray(y), warn=True)
             if labels.dtype.kind == "f":
                 assert_all_finite(labels, input_name="y")
-            check_classification_targets(labels)
-            self.classes_, codes = np.unique(labels, return_inverse=True)
+            if labels.dtype == object and pd.isna(labels).any():
+                raise InputError(f"{int(pd.isna(labels).sum())} rows have no label; drop or label them")
+            try:
+                check_classification_targets(labels)
+                self.classes_, codes = np.unique(labels, return_inverse=True)
+            except TypeError as error:
+                raise InputError(
+                    f"the labels cannot be put in order ({error}); give numbers or text, not both"
+                ) from error
             if len(self.classes_) < 2:
                 raise InputError(
                     f"the labels need to have more than 1 class; got 1 class ({self.classes_[0]!r}) instead"
@@ -212,18 +227,27 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         labels = column_or_1d(np.asarray(y))
         if labels.dtype.kind in "iu" and self.classes_.dtype.kind in "iu":
             # The same, quicker, for the usual case.
-            return np.maximum(pd.Index(self.classes_).get_indexer(labels), 0).astype(np.int64), []
+            return np.maximum(pd.Index(self.classes_).get_indexer(labels), 0).astype(np.int64), caveats
         column = Column("label", "categorical", "object", True, categories=tuple(declared))
         places = column_codes(column, pd.Series(labels), strict=False)
         # A label that was not declared counts as the first: a fixed choice, so that no error tells of it.
-        return np.where(np.isnan(places), 0, places).astype(np.int64), []
+        return np.where(np.isnan(places), 0, places).astype(np.int64), caveats
 
     # -------------------------------------------------------------------------------------- the guarantee
 
+    def _unpaid(self, schema: Schema | None) -> list[str]:
+        """Return what the settings alone say against the guarantee."""
+        caveats = [] if self.random_state is None else [SEEDED]
+        settings = self.get_params(deep=False)
+        if "scaling" in settings:
+            scaling = resolve_scaling(settings["scaling"], schema, settings["data_norm"])
+            caveats += unpaid(scaling, schema)
+        return caveats
+
     def _promise(
         self, spent: Sequence[tuple[str, float]], delta: float, basis: str, caveats: Sequence[str]
-    ) -> None:
-        """State the guarantee and charge the ledger; call it before any noise is drawn.
+    ) -> Guarantee:
+        """Charge the ledger with the guarantee and return it; call it before any noise is drawn.
 
         Parameters
         ----------
@@ -242,14 +266,15 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         if delta:
             events.append(failure_event(delta))
         looks = ", ".join(f"{what} ({epsilon:.3g})" for what, epsilon in spent)
-        self.guarantee_ = Guarantee(
+        guarantee = Guarantee(
             "proven",
             float(self.epsilon),
             delta,
             basis=f"{basis}; epsilon is spent on {looks}" if len(spent) > 1 else basis,
             event=events[0] if len(events) == 1 else ComposedDpEvent(events),
         ).weaken(*dict.fromkeys(caveats))
-        self.ledger_entry_ = pay(self.ledger, self.guarantee_, what=type(self).__name__)
+        self.ledger_entry_ = pay(self.ledger, guarantee, what=type(self).__name__)
+        return guarantee
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
@@ -236,20 +235,18 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         return choose_classifier(
             shape[0],
             shape[1],
-            n_classes=max(2, self._n_classes(y)),
+            n_classes=max(2, self._n_classes()),
             epsilon=self.epsilon,
             delta=self.delta,
             rare_share=self.rare_share,
         )
 
-    def _n_classes(self, y: Any) -> int:
+    def _n_classes(self) -> int:
         """Return how many classes are declared; 2 where none are, as the number of those that occur is private."""
         if self.classes is not None:
             return len(list(self.classes))
         if self.schema is not None and self.schema.label is not None:
             return len(self.schema[self.schema.label].categories or ())
-        if isinstance(getattr(y, "dtype", None), pd.CategoricalDtype):
-            return len(y.dtype.categories)
         return 2
 
     def __sklearn_tags__(self) -> Any:

@@ -153,10 +153,13 @@ def unpaid(scaling: Scaling, schema: Schema | None) -> list[str]:
 def shorten(matrix: FloatArray, norm: float, own: bool = False) -> FloatArray:
     """Return vectors of at most a norm; what is missing counts as 0. Every row is treated by itself."""
     squares = np.einsum("ij,ij->i", matrix, matrix)
-    if not np.isfinite(squares).all():
-        # First each value by itself, so that no square overflows.
-        matrix = np.clip(np.nan_to_num(matrix, nan=0.0, posinf=norm, neginf=-norm), -norm, norm)
-        squares, own = np.einsum("ij,ij->i", matrix, matrix), True
+    odd = ~np.isfinite(squares)
+    if odd.any():
+        if not own:
+            matrix, own = matrix.copy(), True
+        # First each value by itself, so that no square overflows; and only here, or one record would change the others.
+        matrix[odd] = np.clip(np.nan_to_num(matrix[odd], nan=0.0, posinf=norm, neginf=-norm), -norm, norm)
+        squares[odd] = np.einsum("ij,ij->i", matrix[odd], matrix[odd])
     too_long = squares > norm**2
     if not too_long.any():
         return matrix

@@ -178,7 +178,7 @@ class PrivateFTTransformer(PrivateLearner):
         if self.delta == 0:
             raise InputError("delta = 0 was given; noisy gradients need a delta above 0, such as 1e-9")
 
-    def _fit(self, table: Any, codes: IntArray, schema: Schema | None, caveats: list[str]) -> None:
+    def _fit(self, table: Any, codes: IntArray, schema: Schema | None, caveats: list[str]) -> Guarantee:
         self._check_settings()
         resolve_scaling(self.scaling, schema, self.data_norm)
         # Before anything is paid for.
@@ -187,11 +187,12 @@ class PrivateFTTransformer(PrivateLearner):
         rng = random_source(self.random_state)
         n, n_classes = len(codes), len(self.classes_)
         if self.epsilon is None:
-            self._say_nothing_is_promised(caveats)
+            self.ledger_entry_ = None
             self.features_ = TokenMap.standardised(table, schema)
             counts = np.maximum(np.bincount(codes, minlength=n_classes), 1).astype(np.float64)
             self._train(table, codes, counts, _EPOCHS_WITHOUT_NOISE, 0.0, rng)
-            return
+            # What was read without paying for it matters only where something is promised.
+            return Guarantee.none(_NOT_PRIVATE, *(caveat for caveat in caveats if caveat == TUNED))
         epsilon = float(self.epsilon)
         scaling, costs, found = plan_features(self, table, schema)
         shares = {"the scale of the columns": _SCALING_SHARE} if costs and scaling == "private" else {}
@@ -203,7 +204,7 @@ class PrivateFTTransformer(PrivateLearner):
         rate, steps = self._plan(n, _EPOCHS)
         noise = noise_for_steps(fit_epsilon, float(self.delta), rate=rate, steps=steps)
         looks = [*spent.items(), ("the steps", fit_epsilon)]
-        self._promise(looks, float(self.delta), _BASIS, [*caveats, *found])
+        promised = self._promise(looks, float(self.delta), _BASIS, [*caveats, *found])
         if schema is not None:
             self.features_ = TokenMap.of_schema(schema)
         else:
@@ -213,12 +214,7 @@ class PrivateFTTransformer(PrivateLearner):
         if "the class counts" in spent:
             counts = self.class_counts_ = _private_counts(codes, n_classes, spent["the class counts"], rng)
         self._train(table, codes, counts, _EPOCHS, noise, rng)
-
-    def _say_nothing_is_promised(self, caveats: Sequence[str]) -> None:
-        # What was read without paying for it matters only where something is promised.
-        kept = [caveat for caveat in caveats if caveat == TUNED]
-        self.guarantee_ = Guarantee.none(_NOT_PRIVATE, *kept)
-        self.ledger_entry_ = None
+        return promised
 
     def _plan(self, n: int, epochs: int) -> tuple[float, int]:
         rate = min(1.0, self.batch_size / n)

@@ -16,6 +16,7 @@ from oversafe.learn.base import PrivateLearner, make_features, plan_features
 from oversafe.learn.features import encoded_width
 from oversafe.learn.objective import Calibration, LossName, Method, Risk, calibrate, paper_calibration
 from oversafe.learn.solver import Problem
+from oversafe.privacy.guarantee import Guarantee
 from oversafe.privacy.mechanisms import noisy_counts
 from oversafe.privacy.noise import gaussian, random_source, spherical_laplace
 
@@ -54,7 +55,9 @@ class _PrivateLinear(PrivateLearner):
     coef_: FloatArray
     intercept_: FloatArray
 
-    def _fit(self, table: Any, codes: NDArray[np.int64], schema: Schema | None, caveats: list[str]) -> None:
+    def _fit(
+        self, table: Any, codes: NDArray[np.int64], schema: Schema | None, caveats: list[str]
+    ) -> Guarantee:
         self._check_settings()
         n, n_classes = len(codes), len(self.classes_)
         rng = random_source(self.random_state)
@@ -73,7 +76,7 @@ class _PrivateLinear(PrivateLearner):
         plan = self._plan(Risk(self._loss(n_classes), 1.0, width, n_classes), fit_epsilon, n, self.method)
         delta = float(self.delta) if plan.method == "gaussian" else 0.0
         looks = [*spent.items(), ("the fit", fit_epsilon)]
-        self._promise(looks, delta, _BASES[plan.method], caveats)
+        promised = self._promise(looks, delta, _BASES[plan.method], caveats)
         self.method_ = plan.method
 
         self.features_ = make_features(
@@ -84,6 +87,10 @@ class _PrivateLinear(PrivateLearner):
         if "the class counts" in spent:
             counts = _private_counts(codes, n_classes, spent["the class counts"], rng)
         self._minimise(self._vectors(table), codes, counts, fit_epsilon, rng)
+        return promised
+
+    def _unpaid(self, schema: Schema | None) -> list[str]:
+        return super()._unpaid(schema) + ([_PAPER] if self.calibration == "paper" else [])
 
     # --------------------------------------------------------------------------------------- the settings
 

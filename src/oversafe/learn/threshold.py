@@ -14,7 +14,7 @@ from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.learn.base import PrivateLearner, make_features, plan_features
 from oversafe.learn.objective import gaussian_delta
-from oversafe.privacy.guarantee import check_delta, check_epsilon
+from oversafe.privacy.guarantee import Guarantee, check_delta, check_epsilon
 from oversafe.privacy.noise import gaussian, random_source, spherical_laplace
 
 FloatArray = NDArray[np.float64]
@@ -101,7 +101,9 @@ class PrivateThresholdClassifier(PrivateLearner):
         self.classes = classes
         self.ledger = ledger
 
-    def _fit(self, table: Any, codes: NDArray[np.int64], schema: Schema | None, caveats: list[str]) -> None:
+    def _fit(
+        self, table: Any, codes: NDArray[np.int64], schema: Schema | None, caveats: list[str]
+    ) -> Guarantee:
         gamma = self.gamma
         if isinstance(gamma, bool) or not isinstance(gamma, int | float) or not 0 < gamma < 1:
             raise InputError(f"gamma = {gamma!r} was given; it lies between 0 and 1, such as 0.5")
@@ -114,7 +116,7 @@ class PrivateThresholdClassifier(PrivateLearner):
         epsilon = float(self.epsilon) - scale_epsilon
         looks = [("the scale of the columns", scale_epsilon)] if costs else []
         looks.append(("the class sums and sizes", epsilon))
-        self._promise(looks, float(self.delta), _BASES[bool(self.delta)], [*caveats, *found])
+        promised = self._promise(looks, float(self.delta), _BASES[bool(self.delta)], [*caveats, *found])
 
         self.features_ = make_features(self, table, schema, scaling, scale_epsilon, rng)
         vectors = self.features_.apply(table)
@@ -140,6 +142,7 @@ class PrivateThresholdClassifier(PrivateLearner):
             if self.features_.centre is not None and self.features_.spread is not None:
                 threshold = self.features_.centre[0] + self.features_.spread[0] * threshold
             self.threshold_ = float(threshold)
+        return promised
 
     def _scores(self, table: Any) -> FloatArray:
         vectors, means = self.features_.apply(table), self.means_

@@ -243,7 +243,9 @@ class Accountant:
                 **{"epsilon" if self.pure else "rho": amount},
             )
 
-    def frequent(self, counts: Any, share: float, *, what: str, delta: float) -> NDArray[np.int64]:
+    def frequent(
+        self, counts: Any, share: float, *, what: str, delta: float, delta_paid: bool = False
+    ) -> NDArray[np.int64]:
         """Return noisy counts of values that were found in the data, 0 for all that are too rare to be named.
 
         Parameters
@@ -257,13 +259,16 @@ class Accountant:
         delta : float
             The part of the budget's delta that is spent on it: the probability that a value is named which only
             one unit has. A pure budget has none, so there a set of values must be declared.
+        delta_paid : bool, default=False
+            Whether that part was charged before, by :meth:`spend`. Whoever learns from earlier answers whether a set
+            is needed charges for it beforehand.
         """
         if self.pure:
             raise InputError(
                 f"{what} cannot be found in the data under pure differential privacy; declare it, or give a delta "
                 "such as 1e-9"
             )
-        with self._paid(share, what, delta) as rho:
+        with self._paid(share, what, 0.0 if delta_paid else delta) as rho:
             return frequent_counts(
                 counts,
                 changed=self.rows_changed,
@@ -423,6 +428,9 @@ class Accountant:
 
     def guarantee(self, basis: str, caveats: Sequence[str] = ()) -> Guarantee:
         """Return the guarantee of everything that was charged.
+
+        Only for charges that were fixed beforehand: where noisy answers decide what is charged, what one run spent is
+        no guarantee, and :meth:`promise` states the whole budget.
 
         Parameters
         ----------

@@ -113,8 +113,7 @@ def resolve_domains(
     accountant : Accountant
         Who pays.
     classes : sequence, optional
-        The labels that exist, when they are public; also taken from the schema's label column or from
-        categorical labels.
+        The labels that exist, when they are public; also taken from the schema's label column.
     estimate : {"data", "private"}, default="data"
         Where the domains come from that are not public: read from the data, with a caveat, or estimated and paid
         for.
@@ -133,7 +132,7 @@ def resolve_domains(
     private = estimate == "private"
     declared = {} if schema is None and private else {c.name: c for c in features_of(table, schema)}
     names = [str(name) for name in table.columns] if not declared else list(declared)
-    label = _declared_label(labels, schema, classes)
+    label = _declared_label(schema, classes)
     unnamed = label is None and private and not accountant.pure
     # What is to be estimated, and what each part of it may cost.
     open_columns = (
@@ -143,9 +142,13 @@ def resolve_domains(
     cut = [n for n in names if n in unknown or declared[n].is_number] if binning == "quantile" else []
     weights = _KIND * len(unknown) + _DOMAIN * (len(open_columns) + unnamed) + _QUANTILE * len(cut)
     part = share / weights if weights else 0.0
+    each = accountant.delta / 10 / (len(open_columns) + 1)
+    if (sets := len(open_columns) + unnamed) and not accountant.pure:
+        # For all of them beforehand: which columns turn out to be sets is a noisy answer, and must not decide on delta.
+        accountant.spend("sets of values", delta=each * sets)
     if weights:
         accountant.afford(share, "estimating the domains")
-    pay = _Payment(accountant, part, accountant.delta / 10 / (len(open_columns) + 1))
+    pay = _Payment(accountant, part, each)
 
     caveats: list[str] = []
     if label is None:
@@ -174,40 +177,43 @@ def resolve_domains(
 
 
 def unpaid_domains(
-    labels: pd.Series,
-    schema: Schema | None,
-    classes: Sequence[Any] | None,
-    estimate: Estimate,
+    schema: Schema | None, classes: Sequence[Any] | None, estimate: Estimate, pure: bool
 ) -> list[str]:
-    """Return, before any look at the data, what :func:`resolve_domains` will read without paying for it."""
-    if estimate != "data":
+    """Return, before any look at the data, what :func:`resolve_domains` may read without paying for it."""
+    if estimate != "data" and not pure:
         return []
     caveats = []
-    if schema is None or any(column.domain != "public" for column in schema.features):
-        caveats.append(_UNPAID["data"])
-    if _declared_label(labels, schema, classes) is None:
+    open_columns = None if schema is None else [c for c in schema.features if c.domain != "public"]
+    if estimate == "data":
+        if open_columns is None or open_columns:
+            caveats.append(_UNPAID["data"])
+    # A column whose kind is to be found may turn out to be a set of values.
+    elif open_columns is None or any(c.domain == "data" or c.is_category for c in open_columns):
+        caveats.append(
+            _PURE + listed(["all columns"] if open_columns is None else [c.name for c in open_columns])
+        )
+    if _declared_label(schema, classes) is None:
         caveats.append(_LABELS)
     return caveats
 
 
 @dataclass(frozen=True)
 class _Payment:
-    """Who pays for a column's estimate, with which share and, for a set of values, which delta."""
+    """Who pays for a column's estimate, with which share and, for a set of values, which delta that is paid already."""
 
     accountant: Accountant
     share: float
     delta: float
 
 
-def _declared_label(labels: pd.Series, schema: Schema | None, classes: Sequence[Any] | None) -> Column | None:
-    """Return the label's column if its classes are public."""
-    entry = None
+def _declared_label(schema: Schema | None, classes: Sequence[Any] | None) -> Column | None:
+    """Return the label's column if its classes are public.
+
+    The categories of y do not count: whoever made them may have found them in the data, and most did.
+    """
     if classes is None and schema is not None and schema.label is not None:
         entry = schema[schema.label]
         classes = entry.categories if entry.domain == "public" else None
-    # The schema's word counts before y's: a file may have stored the labels that it found as categories.
-    if classes is None and entry is None and isinstance(labels.dtype, pd.CategoricalDtype):
-        classes = labels.dtype.categories.tolist()
     return None if classes is None else _label_column(classes)
 
 
@@ -217,6 +223,8 @@ def _label_column(classes: Sequence[Any]) -> Column:
 
 def _found_label(labels: pd.Series, pay: _Payment | None) -> Column:
     """Return the label's column with the classes that the data have, found privately if somebody pays."""
+    if pay is None and isinstance(labels.dtype, pd.CategoricalDtype):
+        return _label_column(labels.dtype.categories.tolist())
     if pay is None:
         check_labels(labels)
         return _label_column(pd.Series(labels.unique()).sort_values().tolist())
@@ -225,6 +233,7 @@ def _found_label(labels: pd.Series, pay: _Payment | None) -> Column:
         accountant=pay.accountant,
         share=_DOMAIN * pay.share,
         delta=pay.delta,
+        delta_paid=True,
         what="the set of labels",
     )
     if len(found) < 2:
@@ -281,6 +290,7 @@ def _with_categories(column: Column, values: pd.Series, pay: _Payment, *, declar
         accountant=pay.accountant,
         share=_DOMAIN * pay.share,
         delta=pay.delta,
+        delta_paid=True,
         what=f"categories of {column.name!r}",
     )
     known = {value_key(category): category for category in column.categories or ()}

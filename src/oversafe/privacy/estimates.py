@@ -81,7 +81,13 @@ def whole_shares(counts: NDArray[np.float64], total: int) -> NDArray[np.int64]:
 
 
 def private_categories(
-    values: Any, *, accountant: Accountant, share: float = 1.0, delta: float | None = None, what: str = ""
+    values: Any,
+    *,
+    accountant: Accountant,
+    share: float = 1.0,
+    delta: float | None = None,
+    delta_paid: bool = False,
+    what: str = "",
 ) -> list[str]:
     """Return the values that are frequent enough to be named, as text, in order.
 
@@ -97,6 +103,8 @@ def private_categories(
         Of the whole budget.
     delta : float, optional
         The part of the budget's delta that is spent; a tenth of it when not given.
+    delta_paid : bool, default=False
+        Whether that part was charged before.
     what : str
         For the record.
     """
@@ -108,6 +116,7 @@ def private_categories(
         share,
         what=what or "categories",
         delta=accountant.delta / 10 if delta is None else delta,
+        delta_paid=delta_paid,
     )
     return sorted(str(key) for key in np.asarray(distinct, dtype=object)[noisy > 0])
 

@@ -208,12 +208,12 @@ def clipped_sums(gradients: Sequence[torch.Tensor], clip: float) -> list[FloatAr
     import torch
 
     flat = [g.detach().reshape(len(g), -1) for g in gradients]
-    norms = torch.sqrt(sum((g.square().sum(dim=1, dtype=torch.float64) for g in flat), torch.zeros(())))
+    norms = torch.sqrt(sum((g.double().square().sum(dim=1) for g in flat), torch.zeros(())))
     lost = ~torch.isfinite(norms)
     if lost.any():
         flat = [torch.where(lost[:, None], torch.zeros((), dtype=g.dtype), g) for g in flat]
     factor = torch.where(lost, 0.0, clip * (1 - _SLACK) / norms.clamp_min(clip * (1 - _SLACK)))
-    return [(factor.to(g.dtype) @ g).double().numpy() for g in flat]
+    return [(factor.double() @ g.double()).numpy() for g in flat]
 
 
 def noisy(total: FloatArray, deviation: float, rng: np.random.Generator | None) -> FloatArray:

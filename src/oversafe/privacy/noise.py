@@ -21,7 +21,9 @@ def gaussian(size: int, sigma: float, rng: np.random.Generator | None) -> FloatA
         return rng.normal(scale=sigma, size=size) if sigma > 0 else np.zeros(size)
     from scipy.special import ndtri
 
-    return sigma * ndtri(uniform(size))
+    # A sign of its own, so that both tails are as fine as numbers near 0.
+    signs = np.where(np.frombuffer(os.urandom(size), dtype=np.uint8) & 1, 1.0, -1.0)
+    return sigma * signs * ndtri(fine_uniform(size) / 2)
 
 
 def spherical_laplace(size: int, scale: float, rng: np.random.Generator | None) -> FloatArray:
@@ -29,7 +31,7 @@ def spherical_laplace(size: int, scale: float, rng: np.random.Generator | None) 
     direction = gaussian(size, 1.0, rng)
     direction /= np.linalg.norm(direction)
     # A Gamma variable of whole shape is a sum of exponential ones.
-    exponentials = rng.exponential(size=size) if rng is not None else -np.log(uniform(size))
+    exponentials = rng.exponential(size=size) if rng is not None else -np.log(fine_uniform(size))
     return scale * float(np.sum(exponentials)) * direction
 
 
@@ -38,6 +40,16 @@ def uniform(size: int) -> FloatArray:
     words = np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
     # 53 bits, moved to the middle of their cells so that neither 0 nor 1 comes out.
     return ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+
+
+def fine_uniform(size: int) -> FloatArray:
+    """Return numbers in (0, 1) from 106 bits, as fine near 0 as floats are: tails of noise come from there.
+
+    With 53 bits a normal variable beyond six deviations takes few values, and which of them are taken would tell of
+    what it was added to.
+    """
+    high, low = np.frombuffer(os.urandom(16 * size), dtype=np.uint64).reshape(2, size) >> np.uint64(11)
+    return (high.astype(np.float64) + (low.astype(np.float64) + 0.5) * 2.0**-53) * 2.0**-53
 
 
 def poisson_sample(n: int, rate: float, rng: np.random.Generator | None) -> NDArray[np.int64]:

@@ -115,7 +115,7 @@ class AdversarialSynthesizer(Synthesizer):
             import_extra(package, "deep", type(self).__name__)
         rng = random_source(self.random_state)
         accountant, share = self._budget(rng)
-        caveats = unpaid_domains(labels, self.schema, self.classes, self.domains)
+        caveats = unpaid_domains(self.schema, self.classes, self.domains, accountant.pure)
         whole = Accountant(
             self.epsilon, self._delta, relation=self.relation, random_state=0 if rng is not None else None
         )

@@ -181,7 +181,10 @@ class Synthesizer(Protector):
         super()._pay(self._weakened(guarantee), data)
 
     def _weakened(self, guarantee: Guarantee) -> Guarantee:
-        if guarantee.status == "proven" and self._shape.label_kind == "indicator":
+        several = self._shape.label_kind == "indicator" or (
+            self._shape.label_kind == "frame" and len(self._shape.label_name) > 1
+        )
+        if guarantee.status == "proven" and several:
             return guarantee.weaken(
                 "labels in one column per class are checked all together; give them in one column"
             )

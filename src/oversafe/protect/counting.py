@@ -17,7 +17,7 @@ from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.privacy.accountant import Accountant
 from oversafe.privacy.domains import Binning, Domains, Estimate, resolve_domains, unpaid_domains
-from oversafe.privacy.guarantee import Relation
+from oversafe.privacy.guarantee import Guarantee, Relation
 from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.base import Material, Shape, Synthesizer
 from oversafe.protect.quasi_identifiers import check_count
@@ -47,7 +47,11 @@ class CountingSynthesizer(Synthesizer):
     n_jobs: int
     ledger: DatasetLedger | None
 
+    # By which the fit is paid and made: the user's, or with another label.
+    _declared: Schema | None
+
     def _fit(self, table: pd.DataFrame, labels: pd.Series) -> None:
+        self._declared = self.schema
         accountant, n_bins = self._budget(len(table), table.shape[1], (table, labels))
         domains = resolve_domains(
             table,
@@ -85,6 +89,10 @@ class CountingSynthesizer(Synthesizer):
             raise InputError(
                 "a table is learned where it lies by its schema, with a label; make one: oversafe schema init"
             )
+        if self.rows_per_person is not None:
+            raise InputError(
+                "a person's rows are limited in memory only; use fit, or leave rows_per_person out"
+            )
         if self.domains != "data" or self.binning != "uniform":
             raise InputError(
                 "domains and bins are estimated from tables in memory only; declare them in the schema"
@@ -105,6 +113,7 @@ class CountingSynthesizer(Synthesizer):
         self.n_features_in_ = len(features)
         self.feature_names_in_ = np.asarray(features, dtype=object)
         self._shape = Shape("frame", pd.Index(features), {}, "series", schema.label, None)
+        self._declared = schema
         accountant, n_bins = self._budget(int(table.count().execute()), len(features), None)
         domains = resolve_domains(
             pd.DataFrame(columns=features),
@@ -129,13 +138,14 @@ class CountingSynthesizer(Synthesizer):
         self.schema_, self.classes_, self._bins = domains.schema, domains.classes, dict(domains.bins)
         counts.on_progress = lambda share: self._report("Counting", share)
         self._learn(counts, label, accountant)
-        self.guarantee_ = accountant.guarantee(self._basis(accountant), domains.caveats)
+        # Of the whole budget: what one run left over depends on its noisy answers, and is no guarantee.
+        self.guarantee_ = self._promised(accountant, domains.caveats)
 
     def _budget(self, n_rows: int, n_columns: int, data: Material | None) -> tuple[Accountant, int]:
         """Return who pays, with the ledger charged, and how many intervals a number is cut into."""
         check_count("n_bins", self.n_bins, 1)
         accountant = self._accountant()
-        self._pay_whole(accountant, self._basis(accountant), data)
+        self._pay_whole(accountant, data)
         return accountant, self.n_bins
 
     def _accountant(self, delta: float | None = None) -> Accountant:
@@ -150,13 +160,16 @@ class CountingSynthesizer(Synthesizer):
             random_state=self.random_state,
         )
 
-    def _pay_whole(self, accountant: Accountant, basis: str, data: Material | None) -> None:
+    def _pay_whole(self, accountant: Accountant, data: Material | None) -> None:
         """Charge the ledger with the whole budget, before anything is counted; the fit spends no more than that."""
-        labels = pd.Series(dtype=object) if data is None else data[1]
-        caveats = unpaid_domains(labels, self.schema, self.classes, self.domains)
-        self._pay(accountant.promise(basis, caveats, counts_only=self.domains == "data"), data)
+        caveats = unpaid_domains(self._declared, self.classes, self.domains, accountant.pure)
+        self._pay(self._promised(accountant, caveats), data)
         # Nothing is learned yet; the fit states its own guarantee in the end.
         del self.guarantee_
+
+    def _promised(self, accountant: Accountant, caveats: Sequence[str]) -> Guarantee:
+        counts_only = self.domains == "data"
+        return accountant.promise(self._basis(accountant), caveats, counts_only=counts_only)
 
     @abstractmethod
     def _basis(self, accountant: Accountant) -> str:

@@ -206,7 +206,7 @@ class GEM(CountingSynthesizer):
         # Before anything is paid for.
         import_extra("torch", "deep", "GEM")
         accountant = self._accountant()
-        self._pay_whole(accountant, self._basis(accountant), data)
+        self._pay_whole(accountant, data)
         if not accountant.n_rows_public:
             m = accountant.rows_changed
             noisy = accountant.counts(np.array([n_rows]), _ROWS_SHARE, what="rows", l1=m, l2=float(m))

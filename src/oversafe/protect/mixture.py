@@ -176,7 +176,7 @@ class PrivateMixture(CountingSynthesizer):
             plan = _Plan.of(pure, n_rows, n_columns, self.pairs)
             if not self._plan.pairs and plan.class_noise(pure) < self._plan.class_noise(accountant):
                 accountant, self._plan = pure, plan
-        self._pay_whole(accountant, self._basis(accountant), data)
+        self._pay_whole(accountant, data)
         if not accountant.n_rows_public:
             m = accountant.rows_changed
             noisy = accountant.counts(np.array([n_rows]), _ROWS_SHARE, what="rows", l1=m, l2=float(m))

@@ -99,7 +99,7 @@ class _Adapter(Sampler):
                 f"class {str(smallest)!r} has {rows} row{'s' if rows != 1 else ''}, and {type(self).__name__} with "
                 f"{needed} neighbours needs at least {needed + 1}; ask for fewer neighbours, or use RandomOverSampler"
             )
-        return f"{type(self).__name__} cannot resample this table: {error}"
+        return f"{type(self).__name__} cannot resample this table: {str(error).partition(chr(10))[0]}"
 
 
 class _Picker(_Adapter):

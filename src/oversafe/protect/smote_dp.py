@@ -211,9 +211,7 @@ class SMOTEDP(Synthesizer):
     ) -> tuple[pd.DataFrame, pd.Series]:
         """Return SMOTE's rows: numbers on the line, everything else from its nearer end."""
         codes = np.column_stack([column_codes(column, table[column.name], strict=False) for column in schema])
-        codes = np.vstack(
-            [codes, [0.0 if c.is_category or c.bounds is None else domain_codes(c)[0] for c in schema]]
-        )
+        codes = np.vstack([codes, [_fixed_code(column) for column in schema]])
         places = np.column_stack([_coordinates(column, codes[:, i]) for i, column in enumerate(schema)])
         rows, of = [], []
         for label, size in sizes.items():
@@ -251,6 +249,13 @@ class SMOTEDP(Synthesizer):
 
     def _draw(self, classes: IntArray, rng: np.random.Generator) -> pd.DataFrame:
         return self.synthesizer_._draw(classes, rng)
+
+
+def _fixed_code(column: Any) -> float:
+    """Return the code of a column in a record that nobody has."""
+    if column.is_category:
+        return 0.0 if column.categories else math.nan
+    return 0.0 if column.bounds is None else domain_codes(column)[0]
 
 
 def _coordinates(column: Any, codes: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -246,6 +246,7 @@ def audit(
         guarantee = Guarantee.none(_NO_MANIFEST)
     real = read_table(real) if isinstance(real, str | Path) else real
     holdout = read_table(holdout) if isinstance(holdout, str | Path) else holdout
+    release, real, holdout = (_named(table) for table in (release, real, holdout))
     material = _Material.of(release, label, real, holdout)
     kept = None if resume is None else KeptSteps(Path(resume), (release, real, holdout), label)
 
@@ -289,6 +290,13 @@ def audit(
         stopped,
         settings,
     )
+
+
+def _named(table: Any) -> Any:
+    """Return a table whose columns are named by text, as schemas and reports name them."""
+    if not isinstance(table, pd.DataFrame) or all(isinstance(name, str) for name in table.columns):
+        return table
+    return table.set_axis([str(name) for name in table.columns], axis=1)
 
 
 def repeat_settings(sources: Mapping[str, Any], label: str, time_limit: float | None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.report.cells import percent
-from oversafe.report.verdict import EXPOSED_FROM, LARGEST_EPSILON, Finding
+from oversafe.report.verdict import EXPOSED_FROM, Finding, weakness
 
 Criterion = Literal["singling out", "linkability", "inference"]
 Answer = Literal["shown", "some", "none", "unchecked"]
@@ -87,6 +87,6 @@ def _assess(criterion: Criterion, findings: Sequence[Finding], guarantee: Guaran
 
 
 def _bound(guarantee: Guarantee) -> str:
-    if guarantee.status != "proven" or guarantee.epsilon is None or guarantee.epsilon > LARGEST_EPSILON:
+    if guarantee.status != "proven" or weakness(guarantee) is not None:
         return ""
     return f" The guarantee (epsilon = {guarantee.epsilon:g}) bounds what any attack can gain."

@@ -16,6 +16,7 @@ Level = Literal["exposed", "unproven", "protected"]
 EXPOSED_FROM = 0.1
 PROTECTED_UP_TO = 0.05
 LARGEST_EPSILON = 10.0
+LARGEST_DELTA = 1e-5
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,22 @@ class Finding:
     record: pd.DataFrame | None = None
 
 
+def weakness(guarantee: Guarantee) -> str | None:
+    """Return in words what makes a guarantee too weak to rest on, if anything does."""
+    for name, value, most in (
+        ("epsilon", guarantee.epsilon, LARGEST_EPSILON),
+        ("delta", guarantee.delta, LARGEST_DELTA),
+    ):
+        if (value or 0) > most:
+            return f"{name} = {value:g} is too weak to rest on ({most:g} or less is asked)"
+    return None
+
+
 def judge(findings: Sequence[Finding], guarantee: Guarantee) -> Verdict:
     """Return the verdict.
 
     "exposed" when a record was reconstructed with certainty or the lower end of any risk interval is at
-    least 0.1; "protected" only with a proven guarantee of epsilon <= 10 and no lower end above 0.05;
+    least 0.1; "protected" only with a proven guarantee of epsilon <= 10 and delta <= 1e-5, and no lower end above 0.05;
     everything else "unproven".
     """
     certain = max((f.certain_records for f in findings), default=0)
@@ -78,13 +90,12 @@ def judge(findings: Sequence[Finding], guarantee: Guarantee) -> Verdict:
             "exposed",
             f"{gravest.result.name} succeeds {lower:.0%} or more above chance: {gravest.headline}",
         )
-    proven = guarantee.status == "proven" and (guarantee.epsilon or 0) <= LARGEST_EPSILON
+    weak = weakness(guarantee)
+    proven = guarantee.status == "proven" and weak is None
     if proven and lower <= PROTECTED_UP_TO:
         return Verdict("protected", f"No attack succeeded, and the release carries a guarantee. {guarantee}")
     if guarantee.status == "proven" and not proven:
-        reason = (
-            f"its guarantee of epsilon = {guarantee.epsilon:g} is too weak to rest on (10 or less is asked)"
-        )
+        reason = f"its guarantee of {weak}"
     elif proven:
         reason = f"an attack gained at least {lower:.0%} over chance, which its guarantee allows"
     elif guarantee.status == "nominal":
