@@ -208,6 +208,28 @@ def test_a_refit_that_is_refused_leaves_no_guarantee(learner, tmp_path):
 
 
 @every_learner
+def test_declared_classes_are_put_in_order(learner):
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(1000) < 0.3, "high", "low")
+    X = rng.normal(size=(1000, 2)) + 3 * (y == "high")[:, None]
+    model = learner(epsilon=20.0, data_norm=5.0, classes=["low", "high"], random_state=0)
+    assert model.fit(X, y).classes_.tolist() == ["high", "low"]
+    # scikit-learn takes the second class for the positive one, by order.
+    assert cross_val_score(model, X, y, scoring="roc_auc", cv=2).min() > 0.9
+
+
+@every_learner
+def test_numbers_are_no_text_labels(learner):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    with pytest.raises(InputError, match="labels are numbers, and the classes 'high', 'low' are declared"):
+        learner(data_norm=5.0, classes=["low", "high"]).fit(X, np.arange(60) % 2)
+    assert learner(data_norm=5.0, classes=["1", "0"]).fit(X, np.arange(60) % 2).classes_.tolist() == [
+        "0",
+        "1",
+    ]
+
+
+@every_learner
 def test_a_proven_model_holds_no_record(learner):
     X, y = people(n=300)
     X["age"] = 18.0 + np.random.default_rng(1).random(300) * 70

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from imblearn.pipeline import make_pipeline
 from imblearn.utils.estimator_checks import parametrize_with_checks
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.linear_model import LogisticRegression
@@ -199,6 +200,9 @@ def test_arrays_and_lists(case):
     X_new, y_new = case.make(random_state=0).fit_resample(X, y)
     assert isinstance(X_new, np.ndarray) and X_new.dtype == np.float32
     assert isinstance(y_new, np.ndarray) and set(y_new) == {"a", "b"}
+    # Encoders return sparse matrices by default.
+    sparse, _ = case.make(random_state=0).fit_resample(csr_matrix(X), y)
+    np.testing.assert_array_equal(sparse.toarray(), X_new)
 
 
 @every_protector

@@ -9,9 +9,10 @@ import pytest
 from oversafe.data import Column, Schema, load_dataset
 from oversafe.errors import InputError
 from oversafe.measure import audit_epsilon
-from oversafe.privacy import accountant
+from oversafe.privacy import Ledger, accountant
 from oversafe.privacy.mechanisms import noisy_counts
 from oversafe.protect import HistogramSynthesizer, histograms
+from tests.protect.conformance import mixed_table
 
 SCHEMA = Schema(
     (
@@ -280,3 +281,25 @@ def test_audit_with_domains_paid_for_and_read(domains):
 
     audit = audit_epsilon(run, inside, outlier, trials=600, confidence=1 - 1e-6, random_state=0)
     assert (audit.lower_bound > 1.0) == (domains == "data")
+
+
+def test_classes_that_a_strategy_does_not_name_stay_as_they_are():
+    X, y = mixed_table()
+    made = HistogramSynthesizer(1000.0, sampling_strategy={"ill": 7}, random_state=0).fit_resample(X, y)[1]
+    assert made.value_counts().to_dict() == {"healthy": 192, "ill": 7}
+
+
+def test_too_few_rows_to_vote_on_kinds_are_refused_before_anything_is_paid(tmp_path):
+    ledger = Ledger(tmp_path / "budget.db", key_file=tmp_path / "key")
+    ledger.create("patients", 1.0)
+    X, y = mixed_table()
+    model = HistogramSynthesizer(
+        1.0,
+        delta=1e-6,
+        domains="private",
+        classes=["healthy", "ill"],
+        ledger=ledger.for_dataset("patients"),
+    )
+    with pytest.raises(InputError, match="240 rows at epsilon = 1 are too few to find out privately"):
+        model.fit(X, y)
+    assert ledger.remaining("patients").epsilon == 1.0

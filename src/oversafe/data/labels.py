@@ -2,10 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
+from oversafe.data.column import as_number
 from oversafe.errors import InputError
+from oversafe.text import listed
+
+
+def in_order(classes: Iterable[Any]) -> list[Any]:
+    """Return declared classes in their order, as scikit-learn has them; as given if they have none."""
+    classes = list(classes)
+    try:
+        return sorted(classes)
+    except TypeError:
+        return classes
+
+
+def check_label_kind(dtype: Any, classes: Sequence[Any]) -> None:
+    """Refuse numbers where text is declared: every label would count as the first class.
+
+    A kind of labels is public, as other dtypes are. Single labels that are not declared raise no error, which would
+    tell of them.
+    """
+    if getattr(dtype, "kind", "O") in "biuf" and all(np.isnan(as_number(label)) for label in classes):
+        raise InputError(
+            f"the labels are numbers, and the classes {listed([str(label) for label in classes])} are declared; "
+            "declare the numbers (scikit-learn's own voting and calibration pass numbers in place of text)"
+        )
 
 
 def check_labels(labels: pd.Series) -> None:

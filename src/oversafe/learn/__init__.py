@@ -2,7 +2,7 @@
 
 from oversafe.learn.bagging import PrivateBaggingClassifier
 from oversafe.learn.balanced_synthesis import BalancedSynthesisClassifier
-from oversafe.learn.base import PrivateLearner, TuningWarning
+from oversafe.learn.base import PrivateLearner
 from oversafe.learn.chooser import Choice, PrivateClassifier, choose_classifier
 from oversafe.learn.ft_transformer import PrivateFTTransformer
 from oversafe.learn.linear import PrivateLinearSVC, PrivateLogisticRegression
@@ -12,6 +12,7 @@ from oversafe.learn.threshold import (
     threshold_bounds,
     threshold_scores,
 )
+from oversafe.privacy.surroundings import TuningWarning
 
 __all__ = [
     "BalancedSynthesisClassifier",

@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from oversafe.data.encode import column_codes, domain_codes
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
-from oversafe.learn.base import tuning_caveats
 from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.base import Synthesizer
 from oversafe.protect.mixture import PrivateMixture
@@ -123,7 +122,6 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
                 f"{next(iter(refused))} was given, and the guarantee does not cover it; leave it out"
             )
         check_count("n_samples", self.n_samples, 2)
-        caveats = tuning_caveats()
         table, labels = self._read(X, y)
         inner = self._synthesizer().fit(table, labels)
         self.__dict__.pop("guarantee_", None)
@@ -135,7 +133,7 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
         # Boosting refuses a column without a single value; a constant one says as little.
         numbers[:, np.isnan(numbers).all(axis=0)] = 0.0
         self.classifier_ = self._classifier().fit(numbers, np.asarray(of))
-        self.guarantee_ = inner.guarantee_.weaken(*caveats)
+        self.guarantee_ = inner.guarantee_
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:

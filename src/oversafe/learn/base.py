@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oversafe.data.column import Column
 from oversafe.data.encode import column_codes
+from oversafe.data.labels import check_label_kind, in_order
 from oversafe.data.schema import Schema, check_table
 from oversafe.errors import InputError
 from oversafe.learn.features import (
@@ -39,19 +39,12 @@ from oversafe.privacy.guarantee import (
     pure_event,
 )
 from oversafe.privacy.ledger import pay
+from oversafe.privacy.surroundings import surrounding_caveats, warn_if_tuned
 
 FloatArray = NDArray[np.float64]
 
 LABELS_READ = "the set of labels was read from the data; declare it with classes= or in the schema"
 COLUMNS_READ = "the kinds, ranges and categories of the columns were read from the data; give a schema"
-TUNED = (
-    "the settings were chosen by a search over fits to the same data, each of which costs privacy that this figure "
-    "leaves out"
-)
-
-
-class TuningWarning(UserWarning):
-    """A search over settings fits a private model many times, and every fit costs privacy."""
 
 
 class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
@@ -99,7 +92,8 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         # Not of this fit, should it fail.
         self.__dict__.pop("guarantee_", None)
         self._check_budget()
-        caveats = tuning_caveats()
+        caveats = surrounding_caveats()
+        warn_if_tuned(caveats)
         table, schema, found = self._read_table(X)
         caveats += found
         codes, found = self._read_labels(y)
@@ -219,12 +213,13 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
                     f"the labels need to have more than 1 class; got 1 class ({self.classes_[0]!r}) instead"
                 )
             return codes.astype(np.int64).ravel(), [LABELS_READ]
-        declared = list(declared)
+        declared = in_order(declared)
         if len(declared) < 2 or len(set(declared)) < len(declared):
             raise InputError(f"classes = {declared!r} was given; give at least two labels, each once")
         kinds = {type(label) for label in declared}
         self.classes_ = np.array(declared, dtype=None if len(kinds) == 1 else object)
         labels = column_or_1d(np.asarray(y))
+        check_label_kind(labels.dtype, declared)
         if labels.dtype.kind in "iu" and self.classes_.dtype.kind in "iu":
             # The same, quicker, for the usual case.
             return np.maximum(pd.Index(self.classes_).get_indexer(labels), 0).astype(np.int64), caveats
@@ -328,31 +323,3 @@ def _names(schema: Schema, X: Any) -> list[str]:
     if width != len(names):
         raise InputError(f"X has {width} columns, and the schema declares {len(names)}; give a DataFrame")
     return list(names)
-
-
-def tuning_caveats() -> list[str]:
-    """Return what limits the guarantee if a search over settings is fitting this model, and warn of it."""
-    if not _being_tuned():
-        return []
-    warnings.warn(
-        "a search over settings fits a private model many times, and every fit costs privacy; the guarantee of "
-        "the result counts only the last of them",
-        TuningWarning,
-        stacklevel=3,
-    )
-    return [TUNED]
-
-
-def _being_tuned() -> bool:
-    """Whether a search of scikit-learn over settings is fitting this model."""
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        name, file = frame.f_code.co_name, frame.f_code.co_filename
-        if "sklearn" in file and "model_selection" in file:
-            # Cross-validation alone fits with no settings; a search gives some, and refits in its own `fit`.
-            if name == "_fit_and_score" and frame.f_locals.get("parameters") is not None:
-                return True
-            if name == "fit" and file.endswith("_search.py"):
-                return True
-        frame = frame.f_back
-    return False

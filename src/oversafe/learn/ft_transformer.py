@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from oversafe.data.encode import column_codes, domain_codes
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError, import_extra
-from oversafe.learn.base import TUNED, PrivateLearner, plan_features
+from oversafe.learn.base import PrivateLearner, plan_features
 from oversafe.learn.features import learn_features, resolve_scaling
 from oversafe.learn.linear import _private_counts
 from oversafe.privacy.gradients import NoisyGradient, noise_for_steps, seeded_torch
 from oversafe.privacy.guarantee import Guarantee, check_delta, check_epsilon
 from oversafe.privacy.noise import random_source
+from oversafe.privacy.surroundings import TUNED
 from oversafe.protect.quasi_identifiers import check_count
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
@@ -14,12 +14,12 @@ from pandas.api import types
 from oversafe.data.bins import Bins
 from oversafe.data.column import Column, as_number, value_key, value_keys
 from oversafe.data.encode import column_codes, column_values, domain_codes
-from oversafe.data.labels import check_labels
+from oversafe.data.labels import check_label_kind, check_labels, in_order
 from oversafe.data.schema import Schema, features_of
 from oversafe.errors import InputError
 from oversafe.privacy.accountant import Accountant
 from oversafe.privacy.estimates import private_bounds, private_categories, private_quantiles
-from oversafe.privacy.kinds import private_kinds
+from oversafe.privacy.kinds import private_kinds, rows_for_kinds
 from oversafe.text import listed
 
 Estimate = Literal["private", "data"]
@@ -129,24 +129,17 @@ def resolve_domains(
             raise InputError(f"{name} = {value!r} was given; use {' or '.join(map(repr, get_args(allowed)))}")
     if n_bins < 1:
         raise InputError(f"n_bins = {n_bins} was given; it is a whole number of at least 1")
-    private = estimate == "private"
-    declared = {} if schema is None and private else {c.name: c for c in features_of(table, schema)}
-    names = [str(name) for name in table.columns] if not declared else list(declared)
     label = _declared_label(schema, classes)
-    unnamed = label is None and private and not accountant.pure
-    # What is to be estimated, and what each part of it may cost.
-    open_columns = (
-        [n for n in names if n not in declared or declared[n].domain != "public"] if private else []
-    )
-    unknown = [n for n in open_columns if n not in declared or declared[n].domain == "data"]
-    cut = [n for n in names if n in unknown or declared[n].is_number] if binning == "quantile" else []
-    weights = _KIND * len(unknown) + _DOMAIN * (len(open_columns) + unnamed) + _QUANTILE * len(cut)
-    part = share / weights if weights else 0.0
+    if label is not None and len(labels):
+        check_label_kind(labels.dtype, label.categories or ())
+    unnamed = label is None and estimate == "private" and not accountant.pure
+    declared, open_columns, unknown, cut, part = _plan(table, schema, estimate, binning, unnamed, share)
+    names = [str(name) for name in table.columns] if not declared else list(declared)
     each = accountant.delta / 10 / (len(open_columns) + 1)
     if (sets := len(open_columns) + unnamed) and not accountant.pure:
         # For all of them beforehand: which columns turn out to be sets is a noisy answer, and must not decide on delta.
         accountant.spend("sets of values", delta=each * sets)
-    if weights:
+    if part:
         accountant.afford(share, "estimating the domains")
     pay = _Payment(accountant, part, each)
 
@@ -174,6 +167,60 @@ def resolve_domains(
         for column in final
     }
     return Domains(Schema(final), label, bins, tuple(caveats))
+
+
+class _Plan(NamedTuple):
+    """What is declared, what is to be estimated of the others, and the share that each part of it may cost."""
+
+    declared: dict[str, Column]
+    open_columns: list[str]
+    unknown: list[str]
+    cut: list[str]
+    part: float
+
+
+def _plan(
+    table: pd.DataFrame,
+    schema: Schema | None,
+    estimate: Estimate,
+    binning: Binning,
+    unnamed: bool,
+    share: float,
+) -> _Plan:
+    private = estimate == "private"
+    declared = {} if schema is None and private else {c.name: c for c in features_of(table, schema)}
+    names = [str(name) for name in table.columns] if not declared else list(declared)
+    open_columns = (
+        [n for n in names if n not in declared or declared[n].domain != "public"] if private else []
+    )
+    unknown = [n for n in open_columns if n not in declared or declared[n].domain == "data"]
+    cut = [n for n in names if n in unknown or declared[n].is_number] if binning == "quantile" else []
+    weights = _KIND * len(unknown) + _DOMAIN * (len(open_columns) + unnamed) + _QUANTILE * len(cut)
+    return _Plan(declared, open_columns, unknown, cut, share / weights if weights else 0.0)
+
+
+def check_rows(
+    table: pd.DataFrame,
+    schema: Schema | None,
+    accountant: Accountant,
+    classes: Sequence[Any] | None,
+    estimate: Estimate,
+    binning: Binning,
+    share: float = 0.1,
+) -> None:
+    """Refuse, before anything is paid, to estimate what columns are from so few rows that noise would decide it."""
+    if estimate != "private" or not accountant.n_rows_public:
+        return
+    unnamed = _declared_label(schema, classes) is None and not accountant.pure
+    plan = _plan(table, schema, estimate, binning, unnamed, share)
+    if not plan.unknown:
+        return
+    needed = rows_for_kinds(accountant, _KIND * plan.part * len(plan.unknown), len(plan.unknown))
+    if len(table) < needed:
+        raise InputError(
+            f"{len(table):,} rows at epsilon = {accountant.epsilon:g} are too few to find out privately what "
+            f"{len(plan.unknown)} columns hold ({needed:,} are needed); give a schema, or take domains='data'"
+        )
 
 
 def unpaid_domains(
@@ -218,7 +265,7 @@ def _declared_label(schema: Schema | None, classes: Sequence[Any] | None) -> Col
 
 
 def _label_column(classes: Sequence[Any]) -> Column:
-    return Column("label", "categorical", "object", True, categories=tuple(classes))
+    return Column("label", "categorical", "object", True, categories=tuple(in_order(classes)))
 
 
 def _found_label(labels: pd.Series, pay: _Payment | None) -> Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -33,6 +34,12 @@ _NANOSECONDS = {
     "ms": 10**6,
     "us": 1000,
 }
+
+
+def rows_for_kinds(accountant: Accountant, share: float, n_columns: int) -> int:
+    """Return how many rows a vote on the kinds of columns needs so that noise does not decide it."""
+    # A family of kinds is a sum over cells, whose noise adds up; five deviations are hardly ever reached.
+    return math.ceil(5 * math.sqrt(_N_CELLS) * accountant.deviation(share, tables=n_columns))
 
 
 def private_kinds(

@@ -21,7 +21,7 @@ from oversafe.data.bins import Bins
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError, import_extra
 from oversafe.privacy.accountant import Accountant
-from oversafe.privacy.domains import Binning, Domains, Estimate, resolve_domains, unpaid_domains
+from oversafe.privacy.domains import Binning, Domains, Estimate, check_rows, resolve_domains, unpaid_domains
 from oversafe.privacy.estimates import positive_counts, project
 from oversafe.privacy.gradients import seeded_torch
 from oversafe.privacy.guarantee import Guarantee, Relation, check_delta, check_epsilon
@@ -115,6 +115,7 @@ class AdversarialSynthesizer(Synthesizer):
             import_extra(package, "deep", type(self).__name__)
         rng = random_source(self.random_state)
         accountant, share = self._budget(rng)
+        check_rows(table, self.schema, accountant, self.classes, self.domains, self.binning, 0.2 * share)
         caveats = unpaid_domains(self.schema, self.classes, self.domains, accountant.pure)
         whole = Accountant(
             self.epsilon, self._delta, relation=self.relation, random_state=0 if rng is not None else None

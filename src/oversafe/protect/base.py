@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,11 @@ from oversafe.errors import InputError
 from oversafe.privacy.accountant import limit_rows
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.privacy.ledger import pay
+from oversafe.privacy.surroundings import surrounding_caveats, warn_if_tuned
 
 Material = tuple[pd.DataFrame, pd.Series]
+# About four gigabytes of numbers.
+_MOST_SPARSE_CELLS = 500_000_000
 
 
 class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
@@ -148,6 +151,8 @@ class Synthesizer(Protector):
 
     classes_: NDArray[Any]
     class_counts_: NDArray[np.int64]
+    # What limits the guarantee because of where the fit was called from.
+    _caveats: Sequence[str] = ()
     sampling_strategy: str | Mapping[Any, int] | None
     random_state: int | None
 
@@ -161,6 +166,7 @@ class Synthesizer(Protector):
         y : Series or array of shape (n_rows,)
             The class of each row; numbers or text.
         """
+        self._caveats = surrounding_caveats()
         table, labels, self._shape = self._read(X, y)
         self._check_strategy()
         table, labels = self._limit_persons(table, labels)
@@ -173,6 +179,7 @@ class Synthesizer(Protector):
             # One odd value changes the dtype that X or y came in, so the result's comes from the schema.
             self._shape.forget_dtypes()
         self.guarantee_ = self._weakened(self.guarantee_)
+        warn_if_tuned(self.guarantee_.caveats if self.guarantee_.status != "none" else ())
         counts = self._counts(None, None, np.random.default_rng(self.random_state))
         self.sampling_strategy_ = dict(zip(self.classes_.tolist(), counts.tolist(), strict=True))
 
@@ -185,10 +192,12 @@ class Synthesizer(Protector):
             self._shape.label_kind == "frame" and len(self._shape.label_name) > 1
         )
         if guarantee.status == "proven" and several:
-            return guarantee.weaken(
+            guarantee = guarantee.weaken(
                 "labels in one column per class are checked all together; give them in one column"
             )
-        return guarantee
+        if guarantee.status == "none":
+            return guarantee
+        return guarantee.weaken(*(caveat for caveat in self._caveats if caveat not in guarantee.caveats))
 
     def sample(
         self, n: int | None = None, *, class_counts: Mapping[Any, int] | None = None
@@ -220,10 +229,13 @@ class Synthesizer(Protector):
         self, n: int | None, class_counts: Mapping[Any, int] | None, rng: np.random.Generator
     ) -> NDArray[np.int64]:
         if class_counts is None and isinstance(self.sampling_strategy, Mapping) and n is None:
+            # As in imbalanced-learn: what is not named stays as it is.
+            counts = self.class_counts_.copy()
             class_counts = self.sampling_strategy
+        else:
+            counts = np.zeros(len(self.classes_), dtype=np.int64)
         if class_counts is not None:
             known = {label: i for i, label in enumerate(self.classes_.tolist())}
-            counts = np.zeros(len(self.classes_), dtype=np.int64)
             for label, count in class_counts.items():
                 if label not in known:
                     raise InputError(f"class {label!r} was asked for; the classes are {list(known)}")
@@ -284,6 +296,7 @@ class Shape:
     ):
         self.kind = kind
         self.columns = columns
+        # Of arrays and sparse matrices; by name for the columns of a frame that have one to come back to.
         self.dtype = dtype
         self.label_kind = label_kind
         self.label_name = label_name
@@ -296,7 +309,12 @@ class Shape:
             kind, columns = "frame", X.columns
             dtype: Any = {str(k): v for k, v in X.dtypes.items() if isinstance(v, pd.SparseDtype)}
         elif hasattr(X, "tocsr"):
-            raise InputError("a sparse matrix was given; convert it with .toarray() first")
+            if X.shape[0] * X.shape[1] > _MOST_SPARSE_CELLS:
+                raise InputError(
+                    f"a sparse matrix of {X.shape[0]:,} x {X.shape[1]:,} cells was given, and they are written out; "
+                    f"give at most {_MOST_SPARSE_CELLS:,}, or leave columns out"
+                )
+            kind, columns, dtype = "sparse", [f"x{i}" for i in range(X.shape[1])], X.dtype
         else:
             array = _as_array(X)
             if array.ndim != 2:
@@ -326,7 +344,8 @@ class Shape:
                 if isinstance(dtype, pd.SparseDtype):
                     table[name] = table[name].sparse.to_dense()
         else:
-            table = pd.DataFrame(_as_array(X), columns=self.columns)
+            values = X.toarray() if self.kind == "sparse" else _as_array(X)
+            table = pd.DataFrame(values, columns=self.columns)
             if self.dtype is not None and self.dtype == object:
                 table = table.infer_objects()
         check_table(table)
@@ -363,6 +382,10 @@ class Shape:
             X: Any = table.astype(self.dtype).set_axis(self.columns, axis=1)
         else:
             X = table.to_numpy(dtype=_roomy(self.dtype))
+            if self.kind == "sparse":
+                from scipy.sparse import csr_matrix
+
+                X = csr_matrix(X)
             X = X.tolist() if self.kind == "list" else X
         return X, self._restore_labels(labels.reset_index(drop=True))
 

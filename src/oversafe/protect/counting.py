@@ -16,7 +16,7 @@ from oversafe.data.counts import Counts
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.privacy.accountant import Accountant
-from oversafe.privacy.domains import Binning, Domains, Estimate, resolve_domains, unpaid_domains
+from oversafe.privacy.domains import Binning, Domains, Estimate, check_rows, resolve_domains, unpaid_domains
 from oversafe.privacy.guarantee import Guarantee, Relation
 from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.base import Material, Shape, Synthesizer
@@ -162,6 +162,8 @@ class CountingSynthesizer(Synthesizer):
 
     def _pay_whole(self, accountant: Accountant, data: Material | None) -> None:
         """Charge the ledger with the whole budget, before anything is counted; the fit spends no more than that."""
+        if data is not None:
+            check_rows(data[0], self._declared, accountant, self.classes, self.domains, self.binning)
         caveats = unpaid_domains(self._declared, self.classes, self.domains, accountant.pure)
         self._pay(self._promised(accountant, caveats), data)
         # Nothing is learned yet; the fit states its own guarantee in the end.
