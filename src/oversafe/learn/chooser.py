@@ -135,7 +135,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         What the columns are, with public bounds and categories. Without one, what has to be known of the columns is
         estimated and paid for out of epsilon, where the method that is chosen can do so; the guarantee says if not.
     classes : sequence, optional
-        The labels that exist, when they are public; also taken from the schema's label or from categorical labels.
+        The labels that exist, when they are public; also taken from the schema's label.
     rare_share : float, optional
         The share of the rarest class, as publicly known: a rough figure is enough.
     ledger : DatasetLedger, optional

@@ -91,7 +91,7 @@ class PrivateFTTransformer(PrivateLearner):
     schema : Schema, optional
         What the columns are, with public bounds and categories.
     classes : sequence, optional
-        The labels that exist, when they are public; also taken from the schema's label or from categorical labels.
+        The labels that exist, when they are public; also taken from the schema's label.
     ledger : optional
         A budget that is charged before any noise is drawn.
 

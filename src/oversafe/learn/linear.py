@@ -368,7 +368,7 @@ class PrivateLogisticRegression(_PrivateLinear):
     schema : Schema, optional
         What the columns are, with public bounds and categories.
     classes : sequence, optional
-        The labels that exist, when they are public; also taken from the schema's label or from categorical labels.
+        The labels that exist, when they are public; also taken from the schema's label.
     fit_intercept : bool, default=True
         Whether there is an intercept. It is penalised and perturbed like the other coefficients.
     intercept_scaling : float, optional
