@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -64,6 +65,10 @@ EncodingOption = Annotated[str | None, typer.Option(help="Of CSV files; detected
 
 def main() -> None:
     """Run the command line; errors a user can mend are one sentence, exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        # A locale without UTF-8 must not end a command because a column's name has an umlaut.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         _command()(prog_name="oversafe")
     except (InputError, MissingExtraError) as error:
