@@ -254,7 +254,7 @@ def test_proven_object_has_no_raw_data(case):
     # A value that occurs in one cell only and nowhere in the public schema.
     X.loc[7, "exact"] = 0.1234567891234
     protector = case.proven(public_schema(X.drop(7)).declare("exact", bounds=(-5.0, 5.0)))
-    protector.fit(X, y.astype("category"))
+    protector.set_params(classes=["healthy", "ill"]).fit(X, y)
     assert protector.guarantee_.status == "proven"
     stored = pickle.dumps(protector)
     assert np.float64(0.1234567891234).tobytes() not in stored
@@ -275,8 +275,8 @@ def test_proven_object_raises_nothing_about_values(case):
     strange.loc[3, "admitted"] = "not a date"
     strange.loc[4, "grade"] = None
     strange.loc[5, "smoker"] = "maybe"
-    labels = y.astype(pd.CategoricalDtype(["healthy", "ill"])).where(y.index != 6)
-    protector = case.proven(schema)
+    labels = y.where(y.index != 6)
+    protector = case.proven(schema).set_params(classes=["healthy", "ill"])
     X_new, y_new = protector.fit_resample(strange, labels)
     assert protector.guarantee_.status == "proven"
     assert set(y_new) <= {"healthy", "ill"}
