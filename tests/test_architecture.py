@@ -29,6 +29,7 @@ RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 SHARED = {"errors", "compiled", "text"}
 # What `pip install oversafe` alone does not bring.
 OPTIONAL = {
+    "altair",
     "ctgan",
     "dask",
     "distributed",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib import import_module
 from pathlib import Path
 
@@ -169,13 +170,22 @@ def test_data_sets_that_are_not_there_are_named(tmp_path: Path, monkeypatch):
         reproduce("squares")
 
 
-@pytest.mark.parametrize("kind", ["line", "points", "bars", "map"])
-def test_plots(kind):
-    data = pd.DataFrame({"x": ["a", "b"], "y": [1.0, 2.0], "group": ["g", "g"]})
-    assert draw(Plot("t", data, "x", "y", kind)).startswith("<svg")
-    assert draw(Plot("t", data.assign(facet="f"), "x", "y", kind if kind != "map" else "line")).startswith(
-        "<svg"
-    )
+@pytest.mark.parametrize("kind", ["line", "points", "map"])
+@pytest.mark.parametrize("x", [["a", "<b>", "a"], [1.0, 2.0, 1.0]])
+def test_plots(kind, x):
+    data = pd.DataFrame({"x": x, "y": [1.0, 2.0, 3.0], "group": ["g", "g", "<h>"]})
+    missing = pd.concat([data, data[:1].assign(y=np.nan)])
+    drawn = draw(Plot("<t>", missing.assign(low=0.5, high=3.5), "<x>", "y", kind))
+    drawings, _, entries = drawn.partition('<ul class="key">')
+    # One mark for each figure that there is, in the colour that the key has for its group.
+    marks = re.findall(r'<(?:circle|rect) class="([a-z]+-[0-9])"', drawings)
+    assert len(marks) == 3 and drawings.count("<svg") == 1
+    assert set(marks) <= set(re.findall(r'<circle class="([a-z]+-[0-9])"', entries))
+    if kind != "map":
+        assert marks == ["group-0", "group-0", "group-1"] and drawings.count('class="interval') == 3
+        assert "&lt;h&gt;</li>" in entries
+    assert ("&lt;b&gt;" in drawings) == (x[0] == "a") and "<b>" not in drawn and "<x>" not in drawn
+    assert draw(Plot("t", data.assign(facet=["f", "f", "k"]), "x", "y", kind)).count('role="img"') == 2
 
 
 @pytest.mark.data

@@ -305,7 +305,7 @@ def recommend(
     settings: Sequence[Setting], original: tuple[float, float, float], score: str
 ) -> Recommendation:
     """Return which setting to take: never one whose release was read out."""
-    done = [s for s in settings if s.status == "done" and s.verdict is not None]
+    done = [s for s in settings if s.verdict is not None and np.isfinite(s.utility[0])]
     safe = [
         s for s in done if s.verdict is not None and s.verdict.level != "exposed" and not s.certain_records
     ]
@@ -314,7 +314,7 @@ def recommend(
         reason = (
             "every setting that was tried is exposed"
             if done
-            else "no setting ended without an error, so that there is nothing to choose from"
+            else "no setting ended with a score, so that there is nothing to choose from"
         )
         return Recommendation(
             None,

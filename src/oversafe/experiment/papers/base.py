@@ -46,7 +46,7 @@ class Plot:
         Columns "x", "y" and "group"; and "facet", "low" and "high" where there are such.
     x, y : str
         Titles of the axes.
-    kind : {"line", "points", "bars", "map"}
+    kind : {"line", "points", "map"}
         How it is drawn; a "map" has the group as its second axis and y as its colour.
     """
 
@@ -54,7 +54,7 @@ class Plot:
     data: pd.DataFrame
     x: str
     y: str
-    kind: Literal["line", "points", "bars", "map"] = "line"
+    kind: Literal["line", "points", "map"] = "line"
 
 
 @dataclass(frozen=True)
