@@ -26,7 +26,7 @@ ORDER = [
     {"cli", "__main__"},
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
-SHARED = {"errors", "compiled", "text"}
+SHARED = {"checks", "errors", "compiled", "text"}
 # What `pip install oversafe` alone does not bring.
 OPTIONAL = {
     "altair",

@@ -101,7 +101,7 @@ def test_the_trade_off_of_the_umap_paper_by_hand():
     for name in ("a", "b", "c"):
         cells += [cell(name, "Original train set", 0.9, np.nan), cell(name, "GC", 0.3, 0.5)]
         cells += [cell(name, "SMOTE-NC", 0.88, 0.1), cell(name, "UMAP-SMOTENC", 0.84, 0.5)]
-    summary = umap_smotenc.summarize(pd.DataFrame(cells), quick=True)
+    summary = umap_smotenc.summarize(pd.DataFrame(cells))
     rows = summary.rows.set_index("figure")["measured"]
     assert rows["trade-off of GC"] == 0.0
     utility = (0.84 - 0.3) / (0.9 - 0.3)
@@ -119,7 +119,7 @@ def squares(number: int, name: str = "") -> dict[str, float]:
 
 
 def _paper(cells, **changes) -> Paper:
-    def summarize(table, quick):
+    def summarize(table):
         rows = [beside("1", "<b>all</b>", "square of 3", 9.0, table.loc[table["number"] == 3, "square"])]
         plot = pd.DataFrame(
             {"x": [1, 2], "y": [1.0, 4.0], "group": ["a", "a"], "low": [0.5, 3.5], "high": [1.5, 4.5]}

@@ -162,5 +162,5 @@ def test_a_real_comparison():
 
 
 def test_bad_use():
-    with pytest.raises(InputError, match="use one of auc"):
+    with pytest.raises(InputError, match="use 'auc'"):
         compare(pd.DataFrame({"a": [1], "y": [0]}), "y", score="gini")

@@ -16,22 +16,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
+from oversafe.checks import check_choice
 from oversafe.data.datasets import load_dataset
 from oversafe.data.one_hot import fold_one_hot
 from oversafe.data.schema import Schema
-from oversafe.errors import InputError, import_extra
+from oversafe.errors import import_extra
 from oversafe.measure.scores import imbalance_scores
-
-SETS = (
-    "ecoli",
-    "abalone",
-    "car_eval_34",
-    "solar_flare_m0",
-    "car_eval_4",
-    "yeast_me2",
-    "mammography",
-    "abalone_19",
-)
 
 
 class Split(NamedTuple):
@@ -49,7 +39,7 @@ def split_of(name: str, seed: int, *, folded: bool = False) -> Split:
     Parameters
     ----------
     name : str
-        One of ``SETS``, or another data set of two classes.
+        One of ``EIGHT``, or another data set of two classes.
     seed : int
         Of the split.
     folded : bool, default=False
@@ -138,8 +128,7 @@ def baseline_scores(name: str, approach: str, split: int) -> dict[str, float]:
     """
     from imblearn.over_sampling import SMOTE
 
-    if approach not in BASELINES:
-        raise InputError(f"approach = {approach!r} was given; use one of {', '.join(BASELINES)}")
+    check_choice("approach", approach, BASELINES)
     first, learner, weighted = BASELINES[approach]
     data = split_of(name, split)
     X, y = data.X, data.y
@@ -225,8 +214,7 @@ def private_scores(name: str, method: str, epsilon: float, split: int) -> dict[s
     split : int
         The seed, of the noise too.
     """
-    if method not in PRIVATE:
-        raise InputError(f"method = {method!r} was given; use one of {', '.join(PRIVATE)}")
+    check_choice("method", method, PRIVATE)
     data = split_of(name, split, folded=True)
     schema = Schema.infer(pd.concat([data.X, data.X_test]))
     model = PRIVATE[method](epsilon=epsilon, schema=schema, classes=[0, 1], random_state=split)

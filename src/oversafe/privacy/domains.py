@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
+from oversafe.checks import check_choice, check_count
 from oversafe.data.bins import Bins
 from oversafe.data.column import Column, as_number, value_key, value_keys
 from oversafe.data.encode import column_codes, column_values, domain_codes
@@ -126,10 +127,8 @@ def resolve_domains(
         Of the whole budget, for all that is estimated.
     """
     for name, value, allowed in (("estimate", estimate, Estimate), ("binning", binning, Binning)):
-        if value not in get_args(allowed):
-            raise InputError(f"{name} = {value!r} was given; use {' or '.join(map(repr, get_args(allowed)))}")
-    if n_bins < 1:
-        raise InputError(f"n_bins = {n_bins} was given; it is a whole number of at least 1")
+        check_choice(name, value, get_args(allowed))
+    check_count("n_bins", n_bins)
     private = estimate == "private"
     declared = {} if schema is None and private else {c.name: c for c in features_of(table, schema)}
     names = [str(name) for name in table.columns] if not declared else list(declared)

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from oversafe.attack import AttackResult
+from oversafe.checks import check_choice
 from oversafe.data.files import write_text
-from oversafe.errors import InputError
 from oversafe.experiment.compare import ORIGINAL
 from oversafe.experiment.compare import compare as run_cells
 from oversafe.measure.fidelity import FIGURES
@@ -213,9 +213,9 @@ class Comparison:
         return text
 
     def _repr_html_(self) -> str:
-        from html import escape
+        from oversafe.report.page import framed
 
-        return f'<iframe style="width:100%;height:40em;border:0" sandbox srcdoc="{escape(self.to_html())}"></iframe>'
+        return framed("Protections compared", self.to_html())
 
     def __str__(self) -> str:
         from oversafe.report.comparison_page import comparison_text
@@ -268,8 +268,7 @@ def compare(
     >>> result.recommendation.setting
     'histograms, epsilon 1'
     """
-    if score not in SCORES:
-        raise InputError(f"score = {score!r} was given; use one of {', '.join(SCORES)}")
+    check_choice("score", score, SCORES)
     if isinstance(table, str | Path):
         name = name or file_name(table)
     cells = run_cells(table, label, **options)
