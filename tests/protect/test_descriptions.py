@@ -29,17 +29,10 @@ def test_parameters_are_described_as_they_are(kind):
     assert not re.search(r"^ *\{\w", kind.__doc__, flags=re.M)
 
 
-def test_a_line_stands_for_entries():
-    class Toy:
-        """Do it.
-
-        Parameters
-        ----------
-        {b, a}
-        c : {"x"}
-            Not one.
-        """
-
-    Toy.__doc__ = inspect.cleandoc(Toy.__doc__).replace("\n", "\n    ")
-    text = described("\na : int\n    First.\n    More.\nb : str\n    Second.\n")(Toy).__doc__
-    assert "    b : str\n        Second.\n    a : int\n        First.\n        More.\n    c : {" in text
+@pytest.mark.parametrize("indent", ["", "    "])
+def test_a_line_stands_for_entries(indent):
+    lines = ["{b, a}", 'c : {"x"}', "    {a} is not one."]
+    toy = type("Toy", (), {"__doc__": "\n".join(indent + line for line in lines)})
+    text = described("\na : int\n    First.\n    More.\nb : str\n    Second.\n")(toy).__doc__
+    told = ["b : str", "    Second.", "a : int", "    First.", "    More.", *lines[1:]]
+    assert text.split("\n") == [indent + line for line in told]

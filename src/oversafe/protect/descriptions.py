@@ -88,14 +88,15 @@ def described(entries: str) -> Callable[[_Class], _Class]:
     """Return a decorator that puts entries into the docstring of a class."""
     texts = {text.partition(" : ")[0]: text.strip() for text in re.split(r"\n(?=\S)", entries)}
 
-    def stand_for(names: re.Match[str]) -> str:
-        found = "\n".join(texts[name] for name in re.split(r",\s+", names[1]))
-        return re.sub("^", "    ", found, flags=re.M)
+    def stand_for(line: re.Match[str]) -> str:
+        found = "\n".join(texts[name] for name in re.split(r",\s+", line["names"]))
+        return re.sub("^", line["indent"], found, flags=re.M)
 
     def decorate(cls: _Class) -> _Class:
-        # Python with -OO has no docstrings.
+        # Python with -OO has no docstrings, and from 3.13 on they are not indented.
         if cls.__doc__ is not None:
-            cls.__doc__ = re.sub(r"^    \{(\w[\w,\s]*)\}$", stand_for, cls.__doc__, flags=re.M)
+            line = r"^(?P<indent> *)\{(?P<names>\w[\w,\s]*)\}$"
+            cls.__doc__ = re.sub(line, stand_for, cls.__doc__, flags=re.M)
         return cls
 
     return decorate
