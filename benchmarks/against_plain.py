@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from benchmarks.releases import (
-    EIGHT,
     GAUSSIAN_RATIO,
     K_NEIGHBORS,
     QUICK,
@@ -27,6 +27,7 @@ from benchmarks.releases import (
 )
 from benchmarks.runner import Cost, Side, in_a_fresh_process, summarize
 from benchmarks.tables import growth_exponent, mean, storable
+from oversafe.experiment.papers.base import EIGHT
 
 # Threads that wait for one another in a loop would cost more than they bring where other work has a core.
 _SETUP = """
@@ -92,7 +93,7 @@ def compare(
     contenders: Sequence[Contender],
     release: Callable[[Floats, Floats, int], Floats],
     score: Callable[[Floats, NDArray[Any], Floats], tuple[float, float]],
-    published: dict[str, tuple[float, float]],
+    published: pd.DataFrame,
     *,
     quick: bool,
     folder: Path,
@@ -110,8 +111,8 @@ def compare(
         Makes the attacked table of the real records, the synthetic rows and a seed.
     score : callable
         Precision and recall from the attacked table, what was found, and the real records.
-    published : dict
-        The paper's precision and recall on each data set.
+    published : DataFrame
+        The paper's precision and recall, a row for each data set.
     quick : bool
         One embedded data set and small Gaussian tables.
     folder : Path
@@ -131,7 +132,7 @@ def compare(
             table = release(real, synthetic, seed)
             runs.append(_turn(contenders, folder, table, real, float(ratio), score))
         times.append({"data": data_set, "rows": len(table), **_costs(contenders, runs)})
-        paper = published.get(data_set, (None, None))
+        paper = published.loc[data_set].tolist() if data_set in published.index else (None, None)
         found.append(
             {
                 "data": data_set,

@@ -15,18 +15,9 @@ from benchmarks.runner import CHECKOUT, Side, in_this_process
 from oversafe import protect
 from oversafe.data import fold_one_hot, load_dataset
 from oversafe.experiment import run_grid
+from oversafe.experiment.papers.base import EIGHT
 
 SUMMARY = "AUC of XGBoost on class-balanced samples of the synthesizers over eight data sets, by epsilon"
-SETS = (
-    "ecoli",
-    "abalone",
-    "car_eval_34",
-    "solar_flare_m0",
-    "car_eval_4",
-    "yeast_me2",
-    "mammography",
-    "abalone_19",
-)
 METHODS = ("PrivateMixture", "PrivBayes", "HistogramSynthesizer", "GEM", "MST")
 EPSILONS = (0.1, 1.0, 5.0)
 SPLITS = 3
@@ -78,7 +69,7 @@ def figures(quick: bool) -> list[dict[str, Any]]:
     """Return the mean AUC of each data set and of all of them; none without the data sets."""
     if quick or data_folder() is None:
         return []
-    grid = {"method": METHODS, "epsilon": EPSILONS, "name": SETS, "split": range(SPLITS)}
+    grid = {"method": METHODS, "epsilon": EPSILONS, "name": EIGHT, "split": range(SPLITS)}
     store = CHECKOUT / "benchmarks" / "results" / "balanced-auc.local"
     table = run_grid(balanced_auc, grid, store=store)
     rows = []
@@ -86,6 +77,6 @@ def figures(quick: bool) -> list[dict[str, Any]]:
         means = own.groupby("name", sort=False)["auc"].mean()
         rows.append(
             {"method": method, "epsilon": epsilon, "mean": float(means.mean())}
-            | {name: float(means[name]) for name in SETS}
+            | {name: float(means[name]) for name in EIGHT}
         )
     return rows

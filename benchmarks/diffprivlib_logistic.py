@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.imbalanced_sets import EIGHT, QUICK, Split, splits
+from benchmarks.imbalanced_sets import QUICK, Split, splits
 from benchmarks.peers import python_of
 from benchmarks.runner import CHECKOUT, Cost, Side, summarize
 from benchmarks.tables import storable
+from oversafe.experiment.papers.base import EIGHT
 from oversafe.learn import PrivateLogisticRegression
 from oversafe.measure import audit_epsilon, imbalance_scores
 

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
-
-import pandas as pd
 
 from benchmarks.runner import CHECKOUT, Cost, Side, summarize
 from benchmarks.tables import storable
 from oversafe import experiment
-from oversafe.experiment.imbalance import BASELINES, SETS, baseline_scores
+from oversafe.experiment.imbalance import BASELINES, baseline_scores
+from oversafe.experiment.papers.base import EIGHT, published
 
 SUMMARY = "learners without privacy on eight data sets beside the published AUC, F1 and G-mean; resumable"
 _NEAR = 0.05
 COMPARED = ("auc", "f1", "g_mean")
 
 
-def published() -> pd.DataFrame:
-    """Return the published figures by data set and approach."""
-    file = files(experiment) / "published" / "dp_imbalance_nonprivate.csv"
-    with file.open() as text:
-        return pd.read_csv(text).set_index(["dataset", "approach"])
-
-
 def run(quick: bool, folder: Path, rounds: int | None) -> dict[str, Any]:
     """Fit every learner on every split; a round is a split, 10 by default."""
     approaches = [name for name in BASELINES if not (quick and "XG" in name)]
-    names = ("breast_cancer",) if quick else SETS
+    names = ("breast_cancer",) if quick else EIGHT
     n_splits = rounds or (2 if quick else 10)
     store = folder if quick else CHECKOUT / "benchmarks" / "results" / "imbalance-baselines.local"
     grid = {"approach": approaches, "name": names, "split": range(n_splits)}
@@ -39,6 +30,7 @@ def run(quick: bool, folder: Path, rounds: int | None) -> dict[str, Any]:
     sides = [Side(name, lambda: Cost(0.0), ["oversafe", "scikit-learn"]) for name in approaches]
     summary = summarize("imbalance-baselines", sides, costs, quick)
     means = table.groupby(["name", "approach"], sort=False)[list(COMPARED)].mean()
+    printed = published("dp_imbalance_nonprivate").set_index(["dataset", "approach"])
     rows = []
     near: list[bool] = []
     for (name, approach), line in means.iterrows():
@@ -46,7 +38,7 @@ def run(quick: bool, folder: Path, rounds: int | None) -> dict[str, Any]:
         for score in COMPARED:
             row[score] = float(line[score])
             if not quick:
-                row[f"published {score}"] = float(published().loc[(name, approach), score])
+                row[f"published {score}"] = float(printed.loc[(name, approach), score])
                 near.append(abs(row[score] - row[f"published {score}"]) <= _NEAR)
         rows.append(row)
     summary["tables"] = storable({"measured and published": rows})

@@ -11,16 +11,6 @@ from sklearn.model_selection import StratifiedShuffleSplit
 
 from oversafe.data import load_dataset
 
-EIGHT = (
-    "ecoli",
-    "yeast_me2",
-    "solar_flare_m0",
-    "abalone",
-    "car_eval_34",
-    "car_eval_4",
-    "mammography",
-    "abalone_19",
-)
 QUICK = ("breast_cancer",)
 
 

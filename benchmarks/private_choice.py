@@ -13,7 +13,8 @@ from benchmarks.runner import CHECKOUT, Cost, Side, summarize
 from benchmarks.tables import storable
 from oversafe.data import Schema, fold_one_hot, load_dataset
 from oversafe.experiment import run_grid
-from oversafe.experiment.imbalance import EPSILONS, SETS
+from oversafe.experiment.imbalance import EPSILONS
+from oversafe.experiment.papers.base import EIGHT
 from oversafe.learn import (
     BalancedSynthesisClassifier,
     PrivateLinearSVC,
@@ -46,7 +47,7 @@ METHODS: dict[str, Any] = {
 def scores(name: str, method: str, epsilon: float, split: int) -> dict[str, float]:
     """Return the scores of a method on a fifth of a data set; its ranges, categories and labels count as public."""
     X, y = load_dataset(name)
-    if name in SETS:
+    if name in EIGHT:
         X = fold_one_hot(X)
     kept, tested = train_test_split(np.arange(len(X)), test_size=0.2, stratify=y, random_state=split)
     model = METHODS[method].set_params(
@@ -67,7 +68,7 @@ def run(quick: bool, folder: Path, rounds: int | None) -> dict[str, Any]:
     """Fit every method on every split; a round is a split, 2 by default."""
     grid = {
         "method": ["linear", "PrivBayes"] if quick else METHODS,
-        "name": ("breast_cancer",) if quick else (*SETS, *LARGER),
+        "name": ("breast_cancer",) if quick else (*EIGHT, *LARGER),
         "epsilon": EPSILONS[-1:] if quick else EPSILONS,
         "split": range(rounds or (1 if quick else 2)),
     }

@@ -8,9 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks.imbalanced_sets import EIGHT, QUICK, splits
+from benchmarks.imbalanced_sets import QUICK, splits
 from benchmarks.runner import Cost, Side, summarize
 from benchmarks.tables import storable
+from oversafe.experiment.papers.base import EIGHT
 from oversafe.learn import PrivateLinearSVC, PrivateLogisticRegression
 from oversafe.measure import imbalance_scores
 

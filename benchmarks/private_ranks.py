@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -16,28 +15,20 @@ from oversafe.experiment.imbalance import (
     PRIVATE,
     PUBLISHED_METHODS,
     RANKED,
-    SETS,
     mean_ranks,
     private_scores,
 )
+from oversafe.experiment.papers.base import EIGHT, published
 
 SUMMARY = (
     "mean ranks of private learners over eight data sets and three budgets, beside the published; resumable"
 )
 OURS = "PrivateClassifier"
-
-
-def published() -> pd.DataFrame:
-    """Return the published mean ranks by method."""
-    with (files(experiment) / "published" / "dp_imbalance_ranks.csv").open() as text:
-        table = pd.read_csv(text).set_index("model")
-    return table.rename(
-        columns={
-            "bal_acc": "balanced_accuracy",
-            "worst_acc": "worst_class_accuracy",
-            "macro_acc": "macro_accuracy",
-        }
-    )
+_SCORE_NAMES = {
+    "bal_acc": "balanced_accuracy",
+    "worst_acc": "worst_class_accuracy",
+    "macro_acc": "macro_accuracy",
+}
 
 
 def run(quick: bool, folder: Path, rounds: int | None) -> dict[str, Any]:
@@ -45,7 +36,7 @@ def run(quick: bool, folder: Path, rounds: int | None) -> dict[str, Any]:
     methods = ["Priv. LogReg", OURS] if quick else list(PRIVATE)
     grid = {
         "method": methods,
-        "name": ("breast_cancer",) if quick else SETS,
+        "name": ("breast_cancer",) if quick else EIGHT,
         "epsilon": EPSILONS[-1:] if quick else EPSILONS,
         "split": range(rounds or (1 if quick else 3)),
     }
@@ -59,8 +50,9 @@ def run(quick: bool, folder: Path, rounds: int | None) -> dict[str, Any]:
     four = [name for name in PUBLISHED_METHODS if name in done]
     tables: dict[str, list[dict[str, Any]]] = {}
     if len(four) > 1:
+        printed = published("dp_imbalance_ranks").set_index("model").rename(columns=_SCORE_NAMES)
         tables["ranks among the paper's methods, published below"] = _rows(mean_ranks(table, four)) + [
-            {"method": f"{name}, published", **{key: published().loc[name].get(key) for key in RANKED}}
+            {"method": f"{name}, published", **{key: printed.loc[name].get(key) for key in RANKED}}
             for name in four
         ]
     tables["ranks with ours"] = _rows(mean_ranks(table, done))

@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.against_plain import Contender, compare
 from benchmarks.releases import K_NEIGHBORS, score_records
+from oversafe.experiment.papers.base import published
 
 SUMMARY = "`oversafe.attack.ReconSMOTE` against Algorithm 3 of the paper in numpy"
 OURS = Contender(
@@ -20,16 +21,8 @@ PLAIN = Contender(
     ["numpy", "scikit-learn"],
 )
 # Precision and recall in the paper's Table 4.
-PUBLISHED = {
-    "ecoli": (1.00, 0.43),
-    "abalone": (1.00, 0.62),
-    "car_eval_34": (1.00, 0.83),
-    "solar_flare_m0": (1.00, 0.95),
-    "car_eval_4": (1.00, 1.00),
-    "yeast_me2": (1.00, 1.00),
-    "mammography": (1.00, 1.00),
-    "abalone_19": (1.00, 1.00),
-}
+_COLUMNS = ["reconsmote_precision", "reconsmote_recall"]
+PUBLISHED = published("smote_and_mirrors_synthetic").set_index("dataset")[_COLUMNS]
 
 
 def run(quick: bool, folder: Path, rounds: int | None) -> dict[str, Any]:

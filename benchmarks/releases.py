@@ -16,17 +16,6 @@ from oversafe.data import load_dataset
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-# The data sets of "SMOTE and Mirrors", by their imbalance.
-EIGHT = (
-    "ecoli",
-    "abalone",
-    "car_eval_34",
-    "solar_flare_m0",
-    "car_eval_4",
-    "yeast_me2",
-    "mammography",
-    "abalone_19",
-)
 # Quick runs need no data folder.
 QUICK = ("breast_cancer",)
 K_NEIGHBORS = 5

@@ -26,9 +26,10 @@ ORDER = [
     {"cli", "__main__"},
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
-SHARED = {"errors", "compiled", "text"}
+SHARED = {"checks", "errors", "compiled", "text"}
 # What `pip install oversafe` alone does not bring.
 OPTIONAL = {
+    "altair",
     "ctgan",
     "dask",
     "distributed",

@@ -18,10 +18,22 @@ import typer
 from oversafe.commands.account import account_app
 from oversafe.commands.budget import LedgerKeyOption, budget_app, ledger_notes
 from oversafe.commands.compare import compare
-from oversafe.commands.durations import seconds_of
+from oversafe.commands.options import (
+    TABLE,
+    DecimalOption,
+    DropOption,
+    EncodingOption,
+    QuasiIdentifierOption,
+    SeparatorOption,
+    check_folder,
+    check_left_out,
+    check_page,
+    check_seed,
+    seconds_of,
+)
 from oversafe.commands.reproduce import reproduce
 from oversafe.errors import InputError, MissingExtraError
-from oversafe.text import listed, showable
+from oversafe.text import showable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,17 +62,10 @@ app.add_typer(schema_app, name="schema")
 app.add_typer(account_app, name="account")
 app.add_typer(budget_app, name="budget")
 
-_TABLE = "CSV or Parquet file, or database address with its table (duckdb://file.ddb#table)."
 _EXIT_GATE, _EXIT_INPUT, _EXIT_DEFECT, _EXIT_INTERRUPTED = 1, 2, 3, 130
 # A larger release is written only if its number of rows was given.
 _MOST_ROWS = 5_000_000
 _LONGEST_HEADING = 1_000_000
-
-SeparatorOption = Annotated[str | None, typer.Option(help="Of CSV files; detected when not given.")]
-DecimalOption = Annotated[
-    str | None, typer.Option(help="Decimal sign of CSV files; detected when not given.")
-]
-EncodingOption = Annotated[str | None, typer.Option(help="Of CSV files; detected when not given.")]
 
 
 def main() -> None:
@@ -165,7 +170,7 @@ def demo(
     from oversafe.report.terminal import summary
 
     console = _console()
-    _check_folder(out, make=True)
+    check_folder(out, make=True)
     with console.status("Starting") as status:
         result = run_demo(out, progress=lambda step: status.update(escape(step)))
     if json_output:
@@ -185,7 +190,7 @@ def demo(
 
 @app.command(short_help="Attack a release: which real records can be recovered?")
 def audit(
-    release: Annotated[str, typer.Argument(help=_TABLE)],
+    release: Annotated[str, typer.Argument(help=TABLE)],
     label: LabelOption,
     real: Annotated[str | None, typer.Option(help="The table that the release was made from.")] = None,
     holdout: Annotated[str | None, typer.Option(help="Real rows that were not used for the release.")] = None,
@@ -220,9 +225,7 @@ def audit(
         raise InputError(f"--fail-on {fail_on} was given; use exposed or unproven")
     seconds = seconds_of(time_limit)
     if report is not None:
-        if report.suffix.lower() not in (".html", ".htm"):
-            raise InputError(f"--report {str(report)!r} was given; name a file that ends with .html")
-        _check_folder(report.parent)
+        check_page(report)
 
     console = _console()
     options = {"separator": separator, "decimal": decimal, "encoding": encoding}
@@ -280,7 +283,7 @@ def audit(
 
 @app.command(short_help="Write a protected release with a manifest of its guarantee.")
 def protect(
-    table: Annotated[str | None, typer.Argument(help=_TABLE)] = None,
+    table: Annotated[str | None, typer.Argument(help=TABLE)] = None,
     label: Annotated[
         str | None,
         typer.Option(
@@ -305,12 +308,7 @@ def protect(
         float | None, typer.Option(help="Privacy budget of the methods that have one.")
     ] = None,
     balance: Annotated[bool, typer.Option("--balance", help="As many rows of each class.")] = False,
-    quasi_identifier: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--quasi-identifier", "-q", help="A column that outsiders may know; may be given again."
-        ),
-    ] = None,
+    quasi_identifier: QuasiIdentifierOption = None,
     setting: Annotated[
         list[str] | None,
         typer.Option("--set", help="A setting of the method, as NAME=VALUE; may be given again."),
@@ -318,9 +316,7 @@ def protect(
     schema: Annotated[
         Path | None, typer.Option(help="What the columns are; see oversafe schema init.")
     ] = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(help="A column to leave out, such as a name; may be given again.")
-    ] = None,
+    drop: DropOption = None,
     rows: Annotated[
         int | None, typer.Option(help="Of a synthetic release; as many as the table has when not given.")
     ] = None,
@@ -366,9 +362,8 @@ def protect(
     from oversafe.protect.base import check_labels
     from oversafe.protect.methods import make_protector
 
-    _check_folder(out.parent)
-    if seed is not None and seed < 0:
-        raise InputError(f"--seed {seed} was given; it is a whole number of at least 0")
+    check_folder(out.parent)
+    check_seed(seed)
     if "://" not in table and out.exists() and Path(table).exists() and out.samefile(table):
         raise InputError(f"--out {str(out)!r} is the table itself; name another file, the original is needed")
     declared = None if schema is None else replace(Schema.from_toml(schema), label=label)
@@ -400,10 +395,7 @@ def protect(
         if large is not None
         else _read(table, {"separator": separator, "decimal": decimal, "encoding": encoding})
     )
-    if unknown := sorted(left_out.difference(frame.columns)):
-        raise InputError(
-            f"the table has no column {unknown[0]!r} to leave out; its columns are {listed(list(frame.columns))}"
-        )
+    check_left_out(left_out, frame.columns)
     frame = frame.drop(*left_out) if large is not None else frame.drop(columns=list(left_out))
     described = declared if declared is not None else Schema.infer(frame, label=label)
     if naming := described.naming_columns:
@@ -480,7 +472,7 @@ def web_page(
 
 @schema_app.command("init")
 def schema_init(
-    table: Annotated[str, typer.Argument(help=_TABLE)],
+    table: Annotated[str, typer.Argument(help=TABLE)],
     label: Annotated[
         str | None, typer.Option("--label", "-l", help="The column that holds the class.")
     ] = None,
@@ -497,7 +489,7 @@ def schema_init(
     from oversafe.data import Schema
 
     if out is not None:
-        _check_folder(out.parent)
+        check_folder(out.parent)
     frame = _read(table, {"separator": separator, "decimal": decimal, "encoding": encoding})
     found = Schema.infer(frame, label=label, person=person)
     text = found.to_toml(out)
@@ -513,7 +505,7 @@ def schema_init(
 
 @schema_app.command("check")
 def schema_check(
-    table: Annotated[str, typer.Argument(help=_TABLE)],
+    table: Annotated[str, typer.Argument(help=TABLE)],
     schema: Annotated[Path, typer.Option(help="The schema to hold it against.")],
     json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of sentences.")] = False,
     separator: SeparatorOption = None,
@@ -589,16 +581,6 @@ def _read(source: str, options: dict[str, str | None]) -> pd.DataFrame:
     from oversafe.data import read_table
 
     return read_table(source, **options)
-
-
-def _check_folder(folder: Path, *, make: bool = False) -> None:
-    nearest = folder
-    while make and not nearest.exists() and nearest != nearest.parent:
-        nearest = nearest.parent
-    if not nearest.is_dir():
-        raise InputError(f"{str(nearest)!r} is not a folder; make it, or name another place to write to")
-    if not os.access(nearest, os.W_OK):
-        raise InputError(f"the folder {str(nearest)!r} cannot be written to; name another place")
 
 
 def _audit_command(

@@ -277,11 +277,11 @@ def test_mutuality_equals_scikit_learn_s_graph_where_nothing_ties() -> None:
     ("arguments", "options", "message"),
     [
         ((5, 100, 5), {}, "n_minority is 5 and k is 5"),
-        ((1, 100, 1), {}, "n_minority is 1"),
-        ((50, -1, 5), {}, "n_synthetic is -1"),
-        ((50, 100.5, 5), {}, "n_synthetic is 100.5"),
-        ((50, 100, 0), {}, "k is 0"),
-        ((50, 100, True), {}, "k is True"),
+        ((1, 100, 1), {}, "n_minority = 1"),
+        ((50, -1, 5), {}, "n_synthetic = -1"),
+        ((50, 100.5, 5), {}, "n_synthetic = 100.5"),
+        ((50, 100, 0), {}, "k = 0"),
+        ((50, 100, True), {}, "k = True"),
         ((50, 100, 5, 1.5), {}, "mutuality is 1.5"),
         ((50, 100, 5, math.nan), {}, "mutuality is nan"),
         ((50, 100, 5, 0.5), {"exact": False}, "mutuality has no part in Theorem 3"),
@@ -311,7 +311,7 @@ def test_tables_without_neighbours_are_named(X: object, message: str) -> None:
 
 
 def test_bad_numbers_of_the_share_are_named() -> None:
-    with pytest.raises(InputError, match="n_synthetic is -3"):
+    with pytest.raises(InputError, match="n_synthetic = -3"):
         identifiable_share(ON_AN_AXIS, -3, 2)
-    with pytest.raises(InputError, match="min_lines is 0"):
+    with pytest.raises(InputError, match="min_lines = 0"):
         identifiable_share(ON_AN_AXIS, 3, 2, min_lines=0)

@@ -17,6 +17,7 @@ from oversafe.attack import DistinSMOTE
 from oversafe.attack.base import wilson_interval
 from oversafe.attack.copies import difference_interval
 from oversafe.errors import InputError
+from oversafe.experiment.papers.base import EIGHT
 
 # Three real records, and the rest on the sides of their triangle.
 TRIANGLE = np.array([[0.0, 0.0, 0.0], [4.0, 1.0, 2.0], [1.0, 3.0, 5.0]])
@@ -236,21 +237,10 @@ def test_whole_numbers_beside_exact_ones() -> None:
 
 # ------------------------------------------------------------------------------------------- real data
 
-SETS = [
-    "ecoli",
-    "abalone",
-    "car_eval_34",
-    "solar_flare_m0",
-    "car_eval_4",
-    "yeast_me2",
-    "mammography",
-    "abalone_19",
-]
-
 
 @pytest.mark.data
 @pytest.mark.parametrize("scaled", [True, False], ids=["scaled", "unscaled"])
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", EIGHT)
 def test_published_figures(name: str, scaled: bool, data_folder: Path) -> None:
     """The paper has precision and recall 1.00 everywhere, but for 0.99 precision on abalone_19."""
     table = pd.read_parquet(data_folder / f"{name}.parquet")
@@ -266,7 +256,7 @@ def test_published_figures(name: str, scaled: bool, data_folder: Path) -> None:
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", EIGHT)
 def test_real_tables_have_no_lines(name: str, data_folder: Path) -> None:
     table = pd.read_parquet(data_folder / f"{name}.parquet").drop(columns="target")
     result = DistinSMOTE().run(table)

@@ -76,7 +76,7 @@ def test_columns_to_know_and_to_guess() -> None:
         ({"secret": "age", "known": ["age"]}, "nothing is known besides the secret 'age'"),
         ({"known": list(tables[0].columns)}, "no column is left"),
         ({"tolerance": 1.5}, "tolerance is 1.5"),
-        ({"n_attacks": -1}, "n_attacks is -1"),
+        ({"n_attacks": -1}, "n_attacks = -1"),
     ):
         with pytest.raises(InputError, match=message):
             AttributeInference(**settings).run(*tables)

@@ -109,8 +109,8 @@ def test_one_row_and_constant_columns() -> None:
         ({"columns_a": ["age"], "columns_b": ["nope"]}, "names 'nope'"),
         ({"columns_a": ["age"], "columns_b": ["age", "ward"]}, "'age' is in columns_a and in columns_b"),
         ({"columns_a": ["age"], "columns_b": []}, "columns_b is empty"),
-        ({"n_attacks": 0}, "n_attacks is 0"),
-        ({"n_neighbors": 1.5}, "n_neighbors is 1.5"),
+        ({"n_attacks": 0}, "n_attacks = 0"),
+        ({"n_neighbors": 1.5}, "n_neighbors = 1.5"),
         ({"protocol": "mine"}, "protocol is 'mine'"),
     ],
 )

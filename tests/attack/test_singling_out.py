@@ -144,7 +144,7 @@ def test_bad_settings() -> None:
     table = people(20, 0)
     with pytest.raises(InputError, match="mode is 'both'"):
         SinglingOut("both").run(table, table)
-    with pytest.raises(InputError, match="n_columns is 0"):
+    with pytest.raises(InputError, match="n_columns = 0"):
         SinglingOut(n_columns=0).run(table, table)
     # More columns than there are: all of them.
     assert SinglingOut(n_columns=99, random_state=0).run(table, table).details["n_columns"] == 6

@@ -72,7 +72,7 @@ def test_page_figures_and_resume(folder):
         (["t.csv", "-l", "state", "--drop", "nobody"], "no column 'nobody'"),
         (["t.csv", "-l", "state", "--report", "page.pdf"], "ends with .html"),
         (["t.csv", "-l", "state", "--drop", "name", "--epsilons", "one"], "write numbers with commas"),
-        (["t.csv", "-l", "state", "--drop", "name", "--score", "gini"], "use one of auc"),
+        (["t.csv", "-l", "state", "--drop", "name", "--score", "gini"], "use 'auc'"),
     ],
 )
 def test_mistakes_are_told_in_one_sentence(folder, arguments, message):

@@ -68,7 +68,7 @@ def test_a_polynomial_proves_it(d):
 
 @pytest.mark.parametrize("d", [0, -1, 2.5, "3", None, True, 2001])
 def test_what_is_no_dimension_is_refused(d):
-    with pytest.raises(InputError, match="whole number from 1 to 2000"):
+    with pytest.raises(InputError, match="whole number from 1 to 2,000"):
         kissing_number_bound(d)
 
 

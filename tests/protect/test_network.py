@@ -60,8 +60,8 @@ def test_the_limit_on_cells_leaves_one_parent():
 def test_another_choice_can_be_passed():
     seen = []
 
-    def worst(candidates, scores):
-        seen.append(len(candidates))
+    def worst(scores):
+        seen.append(len(scores))
         return int(np.argmin(scores))
 
     nodes = network.greedy_network(chain(), [4] * 4, root=0, degree=1, choose=worst)

@@ -124,8 +124,16 @@ def test_the_page_escapes_and_sorts():
     # b has the most utility, so that it comes first; c has none and comes last.
     assert table.index("<td>b") < table.index("<td>&lt;script") < table.index("<td>c")
     assert 'data-value="0.9"' in table and 'data-value="-inf"' not in table
-    assert "ValueError: broken" in page and "<svg" in page
+    assert "ValueError: broken" in page
+    chart = page[page.index('<svg class="chart') : page.index("</figure>")]
+    assert chart.count('<circle class="exposed"') == chart.count('<circle class="unproven"') == 2
+    assert chart.count('class="interval') == 4 and "&lt;script&gt;alert(1)" in chart
     assert "Take" in page and "95 % intervals" in page
+
+
+def test_a_setting_without_a_score_is_left_out_of_the_chart():
+    page = comparison(cell("a", np.nan), cell("b", np.nan)).to_html()
+    assert page.count('class="chart') == 4 and 'points="nan' not in page and '="nan"' not in page
 
 
 def test_json_and_terminal():
@@ -154,5 +162,5 @@ def test_a_real_comparison():
 
 
 def test_bad_use():
-    with pytest.raises(InputError, match="use one of auc"):
+    with pytest.raises(InputError, match="use 'auc'"):
         compare(pd.DataFrame({"a": [1], "y": [0]}), "y", score="gini")

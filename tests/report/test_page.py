@@ -250,12 +250,13 @@ def test_a_proven_guarantee_is_told_in_words():
 def test_a_page_stays_small_with_many_columns_and_rows():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(
-        rng.normal(size=(6000, 120)), columns=[f"a_column_with_a_long_name_{i}" for i in range(120)]
+        rng.normal(size=(1500, 120)), columns=[f"a_column_with_a_long_name_{i}" for i in range(120)]
     )
-    y = np.repeat(["common", "rare"], [5800, 200])
-    X_new, y_new = SMOTE(random_state=0, sampling_strategy={"rare": 2000}).fit_resample(X, y)
+    y = np.repeat(["common", "rare"], [1400, 100])
+    X_new, y_new = SMOTE(random_state=0, sampling_strategy={"rare": 600}).fit_resample(X, y)
     page = audit(X_new.copy().assign(y=y_new), "y", real=X.assign(y=y)).to_html()
-    assert len(page.encode()) < 3_000_000
+    # Of the evidence alone, a hundred rows of each of three attacks would be more than a million.
+    assert len(page.encode()) < 500_000
 
 
 def test_the_json_follows_its_schema(report, tables):

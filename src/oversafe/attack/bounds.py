@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import pdtr, xlog1py
 from scipy.stats import binom
 
+from oversafe.checks import check_count
 from oversafe.errors import InputError
 
 # A segment is seen from this many synthetic rows on it, a record from this many segments (Section 4.3).
@@ -103,9 +104,9 @@ def reconstruction_recall_bound(
     >>> round(reconstruction_recall_bound(100, 2500, k=5, mutuality=0.6, tight=True), 3)
     0.994
     """
-    n_minority = _whole("n_minority", n_minority, 2)
-    n_synthetic = _whole("n_synthetic", n_synthetic, 0)
-    k = _whole("k", k, 1)
+    n_minority = check_count("n_minority", n_minority, 2)
+    n_synthetic = check_count("n_synthetic", n_synthetic, 0)
+    k = check_count("k", k, 1)
     if n_minority <= k:
         raise InputError(
             f"n_minority is {n_minority} and k is {k}; SMOTE needs more minority records than neighbours"
@@ -223,8 +224,8 @@ def identifiable_share(X: Any, n_synthetic: int, k: int = 5, *, min_lines: int =
     >>> round(identifiable_share(X, n_synthetic=2500), 2)
     1.0
     """
-    n_synthetic = _whole("n_synthetic", n_synthetic, 0)
-    min_lines = _whole("min_lines", min_lines, 1)
+    n_synthetic = check_count("n_synthetic", n_synthetic, 0)
+    min_lines = check_count("min_lines", min_lines, 1)
     records, copies = _distinct_records(X, k)
     n = len(records)
     neighbours = _nearest(records, k)
@@ -329,16 +330,9 @@ def _lowest_mean(values: NDArray[np.float64], at: float) -> float:
     return float(np.where(left == right, values[left], mean).min())
 
 
-def _whole(name: str, value: Any, least: int) -> int:
-    """Return a whole number, or say what it should have been."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{name} is {value!r}; expected a whole number of at least {least}")
-    return int(value)
-
-
 def _distinct_records(X: Any, k: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return the distinct records in the order of their values, and how often each occurs."""
-    k = _whole("k", k, 1)
+    k = check_count("k", k, 1)
     if not isinstance(X, pd.DataFrame):
         X = np.asarray(X)
         if X.ndim != 2:

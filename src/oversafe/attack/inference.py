@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from oversafe.attack.base import Attack, AttackResult
-from oversafe.attack.linkability import check_counts
 from oversafe.attack.rates import Rate, compare
 from oversafe.attack.records import FloatArray, IntArray, Records, nearest, read_records
+from oversafe.checks import check_count
 from oversafe.errors import InputError
 
 
@@ -126,7 +126,8 @@ class AttributeInference(Attack):
             If a table is empty, the tables share fewer than two columns, or a setting makes no sense.
         """
         started = perf_counter()
-        check_counts(n_neighbors=self.n_neighbors, n_attacks=self.n_attacks)
+        check_count("n_neighbors", self.n_neighbors)
+        check_count("n_attacks", self.n_attacks)
         if not 0 <= self.tolerance < 1:
             raise InputError(
                 f"tolerance is {self.tolerance!r}; it is a share of the range, at least 0 and below 1"

@@ -12,6 +12,7 @@ import pandas as pd
 from oversafe.attack.base import Attack, AttackResult, wilson_interval
 from oversafe.attack.rates import Rate, compare
 from oversafe.attack.records import BoolArray, FloatArray, IntArray, Records, nearest, read_records
+from oversafe.checks import check_count
 from oversafe.errors import InputError
 
 _SHOWN = 100
@@ -125,7 +126,8 @@ class Linkability(Attack):
             If a table is empty, the tables share fewer than two columns, or a setting makes no sense.
         """
         started = perf_counter()
-        check_counts(n_neighbors=self.n_neighbors, n_attacks=self.n_attacks)
+        check_count("n_neighbors", self.n_neighbors)
+        check_count("n_attacks", self.n_attacks)
         if self.protocol not in ("intervals", "published"):
             raise InputError(f"protocol is {self.protocol!r}; use 'intervals' or 'published'")
         tables = {"release": release, "real": real}
@@ -250,13 +252,6 @@ def _linked_people(person: IntArray, linked_by: IntArray, real: pd.DataFrame) ->
         evidence.insert(0, name, values[shown], allow_duplicates=True)
     evidence.insert(0, "real_row", shown, allow_duplicates=True)
     return evidence
-
-
-def check_counts(**settings: int) -> None:
-    """Refuse settings that are no whole number of at least 1."""
-    for name, value in settings.items():
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise InputError(f"{name} is {value!r}; give a whole number of at least 1")
 
 
 def _chance_to_meet(n: int, k: int) -> float:

@@ -25,6 +25,7 @@ from oversafe.attack.game import (
     without,
 )
 from oversafe.attack.statistics import Encoder, as_frame
+from oversafe.checks import check_choice
 from oversafe.errors import InputError
 
 # Passes over the training data. Without a bound a perceptron goes on for hundreds of them on augmented tables.
@@ -135,8 +136,7 @@ class ShadowClassifier(Attack):
         """
         if self.n_models < 8 or self.n_models % 2:
             raise InputError(f"n_models = {self.n_models} was given; give an even number of at least 8")
-        if self.score not in ("confidence", "likelihood-ratio"):
-            raise InputError(f"score = {self.score!r} was given; use 'confidence' or 'likelihood-ratio'")
+        check_choice("score", self.score, ("confidence", "likelihood-ratio"))
         deadline = math.inf if self.time_limit is None else time.monotonic() + self.time_limit
         _, label, members = check_game(X, y, label)
         root = np.random.SeedSequence(self.random_state)

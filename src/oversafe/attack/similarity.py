@@ -12,8 +12,8 @@ from scipy.stats import rankdata
 
 from oversafe.attack.base import Attack, AttackResult, wilson_interval
 from oversafe.attack.copies import difference_interval, is_copy
-from oversafe.attack.linkability import check_counts
 from oversafe.attack.records import FloatArray, IntArray, Records, nearest, read_records
+from oversafe.checks import check_count
 from oversafe.errors import InputError
 
 WARNING = (
@@ -112,7 +112,7 @@ class ClosestRecord(Attack):
             If a table is empty, the tables share no column, or a setting makes no sense.
         """
         started = perf_counter()
-        check_counts(n_rows=self.n_rows)
+        check_count("n_rows", self.n_rows)
         if self.metric not in ("euclidean", "gower"):
             raise InputError(f"metric is {self.metric!r}; use 'euclidean' or 'gower'")
         tables = {"release": release, "real": real}
@@ -352,7 +352,8 @@ class NaiveDistinguisher(Attack):
         from sklearn.model_selection import train_test_split
 
         started = perf_counter()
-        check_counts(n_repeats=self.n_repeats, n_rows=self.n_rows)
+        check_count("n_repeats", self.n_repeats)
+        check_count("n_rows", self.n_rows)
         if self.protocol not in ("copies", "published"):
             raise InputError(f"protocol is {self.protocol!r}; use 'copies' or 'published'")
         records = read_records({"release": release, "real": real})

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from oversafe.attack import _linkage_kernels as kernels
 from oversafe.attack.base import Attack, AttackResult
-from oversafe.attack.linkability import check_counts
 from oversafe.attack.rates import Rate, compare, paired_interval
 from oversafe.attack.records import FloatArray, IntArray, Records, read_records
+from oversafe.checks import check_count
 from oversafe.errors import InputError
 
 _SHOWN = 100
@@ -186,7 +186,8 @@ class SinglingOut(Attack):
             If a table is empty, the tables share no column, or a setting makes no sense.
         """
         started = perf_counter()
-        check_counts(n_attacks=self.n_attacks, n_columns=self.n_columns)
+        check_count("n_attacks", self.n_attacks)
+        check_count("n_columns", self.n_columns)
         if self.mode not in ("multivariate", "univariate"):
             raise InputError(f"mode is {self.mode!r}; use 'multivariate' or 'univariate'")
         tables = {"release": release, "real": real}

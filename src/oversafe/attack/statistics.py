@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oversafe.checks import check_choice
 from oversafe.data.column import Column
 from oversafe.data.encode import column_codes
 from oversafe.data.schema import Schema
@@ -94,10 +95,7 @@ class Statistics:
     """
 
     def __init__(self, kind: FeatureSet, reference: Matrix) -> None:
-        if kind not in get_args(FeatureSet):
-            raise InputError(
-                f"features = {kind!r} was given; use one of {', '.join(map(repr, get_args(FeatureSet)))}"
-            )
+        check_choice("features", kind, get_args(FeatureSet))
         self.kind = kind
         d = reference.shape[1]
         self.center = reference.mean(axis=0)

@@ -7,15 +7,23 @@ from typing import Annotated, Any
 
 import typer
 
-from oversafe.commands.durations import seconds_of
+from oversafe.commands.options import (
+    TABLE,
+    DecimalOption,
+    DropOption,
+    EncodingOption,
+    QuasiIdentifierOption,
+    SeparatorOption,
+    check_left_out,
+    check_page,
+    check_seed,
+    seconds_of,
+)
 from oversafe.errors import InputError
-from oversafe.text import listed
-
-_TABLE = "CSV or Parquet file, or database address with its table (duckdb://file.ddb#table)."
 
 
 def compare(
-    table: Annotated[str, typer.Argument(help=_TABLE)],
+    table: Annotated[str, typer.Argument(help=TABLE)],
     label: Annotated[str, typer.Option("--label", "-l", help="The column that holds the class.")],
     methods: Annotated[
         list[str] | None,
@@ -49,15 +57,8 @@ def compare(
     schema: Annotated[
         Path | None, typer.Option(help="What the columns are; without it no guarantee is proven.")
     ] = None,
-    quasi_identifier: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--quasi-identifier", "-q", help="A column that outsiders may know; may be given again."
-        ),
-    ] = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(help="A column to leave out, such as a name; may be given again.")
-    ] = None,
+    quasi_identifier: QuasiIdentifierOption = None,
+    drop: DropOption = None,
     no_membership: Annotated[
         bool,
         typer.Option("--no-membership", help="Leave out the membership game, which takes most of the time."),
@@ -68,11 +69,9 @@ def compare(
     jobs: Annotated[int, typer.Option(help="Processes at a time; -1 is all cores.")] = -1,
     seed: Annotated[int, typer.Option(help="Of folds and releases.")] = 0,
     json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of the summary.")] = False,
-    separator: Annotated[str | None, typer.Option(help="Of CSV files; detected when not given.")] = None,
-    decimal: Annotated[
-        str | None, typer.Option(help="Decimal sign of CSV files; detected when not given.")
-    ] = None,
-    encoding: Annotated[str | None, typer.Option(help="Of CSV files; detected when not given.")] = None,
+    separator: SeparatorOption = None,
+    decimal: DecimalOption = None,
+    encoding: EncodingOption = None,
 ) -> None:
     """Say which protection gives the most utility for which risk on your table.
 
@@ -81,14 +80,8 @@ def compare(
     Examples:  oversafe compare t.csv -l y   |   oversafe compare t.csv -l y --methods smote,privbayes --epsilons 0.5,2
     --report c.html
     """
-    if report.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"--report {str(report)!r} was given; name a file that ends with .html")
-    if not report.parent.is_dir():
-        raise InputError(
-            f"{str(report.parent)!r} is not a folder; make it, or name another place to write to"
-        )
-    if seed < 0:
-        raise InputError(f"--seed {seed} was given; it is a whole number of at least 0")
+    check_page(report)
+    check_seed(seed)
     limit = seconds_of(time_limit)
     from dataclasses import replace
 
@@ -96,10 +89,7 @@ def compare(
 
     frame = read_table(table, separator=separator, decimal=decimal, encoding=encoding)
     left_out = set(drop or ())
-    if unknown := sorted(left_out.difference(frame.columns)):
-        raise InputError(
-            f"the table has no column {unknown[0]!r} to leave out; its columns are {listed(list(frame.columns))}"
-        )
+    check_left_out(left_out, frame.columns)
     if label in left_out:
         raise InputError(f"the label column {label!r} cannot be left out; name another column")
     declared = None if schema is None else replace(Schema.from_toml(schema), label=label)

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oversafe.checks import check_count
 from oversafe.data.column import Column
 from oversafe.data.encode import column_codes, column_values, domain_codes
 from oversafe.errors import InputError
@@ -37,8 +38,7 @@ class Bins:
     cuts: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.n_bins < 1:
-            raise InputError(f"n_bins = {self.n_bins} was given; it is a whole number of at least 1")
+        check_count("n_bins", self.n_bins)
         if self.column.is_number and self.column.bounds is None and not self.column.missing:
             raise InputError(
                 f"column {self.column.name!r} has no minimum and maximum; declare them in the schema"

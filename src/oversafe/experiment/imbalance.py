@@ -16,22 +16,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
+from oversafe.checks import check_choice
 from oversafe.data.datasets import load_dataset
 from oversafe.data.one_hot import fold_one_hot
 from oversafe.data.schema import Schema
-from oversafe.errors import InputError, import_extra
+from oversafe.errors import import_extra
 from oversafe.measure.scores import imbalance_scores
-
-SETS = (
-    "ecoli",
-    "abalone",
-    "car_eval_34",
-    "solar_flare_m0",
-    "car_eval_4",
-    "yeast_me2",
-    "mammography",
-    "abalone_19",
-)
 
 
 class Split(NamedTuple):
@@ -49,7 +39,7 @@ def split_of(name: str, seed: int, *, folded: bool = False) -> Split:
     Parameters
     ----------
     name : str
-        One of ``SETS``, or another data set of two classes.
+        One of ``EIGHT``, or another data set of two classes.
     seed : int
         Of the split.
     folded : bool, default=False
@@ -144,8 +134,7 @@ def fit_baseline(approach: str, X: pd.DataFrame, y: NDArray[np.int64], seed: int
     """Return a fitted learner without privacy, one of ``BASELINES``."""
     from imblearn.over_sampling import SMOTE
 
-    if approach not in BASELINES:
-        raise InputError(f"approach = {approach!r} was given; use one of {', '.join(BASELINES)}")
+    check_choice("approach", approach, BASELINES)
     first, learner, weighted = BASELINES[approach]
     if first == "SMOTE":
         X, y = SMOTE(random_state=seed).fit_resample(X, y)
@@ -238,8 +227,7 @@ def fit_private(
     method: str, epsilon: float, X: pd.DataFrame, y: NDArray[np.int64], schema: Schema, seed: int
 ) -> Any:
     """Return a fitted private learner, one of ``PRIVATE``."""
-    if method not in PRIVATE:
-        raise InputError(f"method = {method!r} was given; use one of {', '.join(PRIVATE)}")
+    check_choice("method", method, PRIVATE)
     return PRIVATE[method](epsilon=epsilon, schema=schema, classes=[0, 1], random_state=seed).fit(X, y)
 
 

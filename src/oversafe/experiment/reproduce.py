@@ -149,7 +149,7 @@ def reproduce(
     return Reproduction(
         paper,
         chosen.title,
-        chosen.summarize(cells, quick),
+        chosen.summarize(cells),
         missing,
         failed,
         tuple(chosen.notes),

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from oversafe.checks import check_choice, check_count
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.learn.base import PrivateLearner
@@ -157,18 +158,9 @@ class PrivateBaggingClassifier(PrivateLearner):
         return self._checked(guarantee, epsilon, delta)
 
     def _check_settings(self, n: int) -> None:
-        if (
-            isinstance(self.n_estimators, bool)
-            or not isinstance(self.n_estimators, int | np.integer)
-            or self.n_estimators < 1
-        ):
-            raise InputError(f"n_estimators = {self.n_estimators!r} was given; it is at least 1")
-        if self.sampling not in get_args(Sampling):
-            raise InputError(
-                f"sampling = {self.sampling!r} was given; use one of {', '.join(get_args(Sampling))}"
-            )
-        if self.voting not in ("soft", "hard"):
-            raise InputError(f"voting = {self.voting!r} was given; use 'soft' or 'hard'")
+        check_count("n_estimators", self.n_estimators)
+        check_choice("sampling", self.sampling, get_args(Sampling))
+        check_choice("voting", self.voting, ("soft", "hard"))
         if not (isinstance(self.max_samples, int | float) and 0 < self.max_samples <= 1):
             raise InputError(f"max_samples = {self.max_samples!r} was given; it is above 0 and at most 1")
         if n < self.n_estimators:

@@ -13,13 +13,13 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from oversafe.checks import check_count
 from oversafe.data.encode import column_codes, domain_codes
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.base import Synthesizer
 from oversafe.protect.mixture import PrivateMixture
-from oversafe.protect.quasi_identifiers import check_count
 
 FloatArray = NDArray[np.float64]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from oversafe.checks import check_positive
 from oversafe.data.column import Column
 from oversafe.data.encode import column_codes
 from oversafe.data.labels import check_label_kind, in_order
@@ -107,6 +108,18 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
     def _check_budget(self) -> None:
         check_epsilon(self.epsilon)
         check_delta(self.delta)
+
+    def _check_class_weight(self, weight: Any) -> None:
+        if isinstance(weight, Mapping):
+            known = self.classes_.tolist()
+            for label, value in weight.items():
+                if label not in known:
+                    raise InputError(f"class_weight names the class {label!r}; the classes are {known}")
+                check_positive(f"class_weight of {label!r}", value)
+        elif weight not in (None, "balanced", "threshold"):
+            raise InputError(
+                f"class_weight = {weight!r} was given; use None, 'balanced', 'threshold' or a dict of public weights"
+            )
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return how far each row is on a class's side: one column for two classes, else one per class."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from oversafe.checks import check_count
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.learn.balanced_synthesis import BalancedSynthesisClassifier
@@ -19,7 +20,6 @@ from oversafe.privacy.guarantee import check_delta, check_epsilon
 from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.counting import DEFAULT_DELTA
 from oversafe.protect.mixture import PrivateMixture
-from oversafe.protect.quasi_identifiers import check_count
 
 FloatArray = NDArray[np.float64]
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oversafe.checks import check_choice
 from oversafe.data.column import Column
 from oversafe.data.encode import column_codes, domain_codes
 from oversafe.data.schema import Schema
@@ -120,8 +121,7 @@ def learn_features(
 
 def resolve_scaling(scaling: str, schema: Schema | None, data_norm: float | None) -> Scaling:
     """Return what "auto" means: as given where a public norm is stated, else paid for."""
-    if scaling not in get_args(Scaling):
-        raise InputError(f"scaling = {scaling!r} was given; use one of {', '.join(get_args(Scaling))}")
+    check_choice("scaling", scaling, get_args(Scaling))
     if data_norm is not None and not (
         isinstance(data_norm, int | float | np.number)
         and not isinstance(data_norm, bool)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oversafe.checks import check_count, check_positive
 from oversafe.data.encode import column_codes, domain_codes
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError, import_extra
@@ -20,7 +21,6 @@ from oversafe.privacy.gradients import NoisyGradient, noise_for_steps, seeded_to
 from oversafe.privacy.guarantee import Guarantee, check_delta, check_epsilon
 from oversafe.privacy.noise import random_source
 from oversafe.privacy.surroundings import TUNED
-from oversafe.protect.quasi_identifiers import check_count
 
 if TYPE_CHECKING:
     import torch
@@ -231,23 +231,10 @@ class PrivateFTTransformer(PrivateLearner):
                 f"dimension = {self.dimension} was given with heads = {self.heads}; it is a multiple of that"
             )
         for name in ("learning_rate", "max_grad_norm"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-                raise InputError(f"{name} = {value!r} was given; it is a finite number above 0")
+            check_positive(name, getattr(self, name))
         if not (isinstance(self.dropout, int | float) and 0 <= self.dropout < 1):
             raise InputError(f"dropout = {self.dropout!r} was given; it is a number from 0 to below 1")
-        weight = self.class_weight
-        if isinstance(weight, Mapping):
-            known = self.classes_.tolist()
-            for label, value in weight.items():
-                if label not in known:
-                    raise InputError(f"class_weight names the class {label!r}; the classes are {known}")
-                if not 0 < value < math.inf:
-                    raise InputError(f"class_weight of {label!r} is {value!r}; it is a number above 0")
-        elif weight not in (None, "balanced", "threshold"):
-            raise InputError(
-                f"class_weight = {weight!r} was given; use None, 'balanced', 'threshold' or a dict of public weights"
-            )
+        self._check_class_weight(self.class_weight)
 
     def _class_weights(self, counts: FloatArray) -> FloatArray:
         if isinstance(self.class_weight, Mapping):

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from oversafe.checks import check_choice, check_count, check_positive
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.learn.base import PrivateLearner, make_features, plan_features
@@ -95,37 +96,20 @@ class _PrivateLinear(PrivateLearner):
     # --------------------------------------------------------------------------------------- the settings
 
     def _check_settings(self) -> None:
-        if not (isinstance(self.C, int | float) and not isinstance(self.C, bool) and 0 < self.C < math.inf):
-            raise InputError(f"C = {self.C!r} was given; it is a finite number above 0")
-        if self.method not in ("auto", *get_args(Method)):
-            raise InputError(
-                f"method = {self.method!r} was given; use one of auto, {', '.join(get_args(Method))}"
-            )
+        check_positive("C", self.C)
+        check_choice("method", self.method, ("auto", *get_args(Method)))
         if self.method == "gaussian" and not self.delta:
             raise InputError("method = 'gaussian' needs a delta above 0, such as 1e-9")
-        if self.calibration not in ("corrected", "paper"):
-            raise InputError(f"calibration = {self.calibration!r} was given; use 'corrected' or 'paper'")
+        check_choice("calibration", self.calibration, ("corrected", "paper"))
         if self.calibration == "paper" and (
             len(self.classes_) > 2 or self.method not in ("auto", "objective")
         ):
             raise InputError(
                 "calibration = 'paper' is for objective perturbation with two classes; use 'corrected'"
             )
-        weight = self.class_weight
-        if isinstance(weight, Mapping):
-            known = self.classes_.tolist()
-            for label, value in weight.items():
-                if label not in known:
-                    raise InputError(f"class_weight names the class {label!r}; the classes are {known}")
-                if not 0 < value < math.inf:
-                    raise InputError(f"class_weight of {label!r} is {value!r}; it is a number above 0")
-        elif weight not in (None, "balanced", "threshold"):
-            raise InputError(
-                f"class_weight = {weight!r} was given; use None, 'balanced', 'threshold' or a dict of public weights"
-            )
-        scale = self.intercept_scaling
-        if scale is not None and not (isinstance(scale, int | float) and 0 < scale < math.inf):
-            raise InputError(f"intercept_scaling = {scale!r} was given; it is a number above 0, or None")
+        self._check_class_weight(self.class_weight)
+        if self.intercept_scaling is not None:
+            check_positive("intercept_scaling", self.intercept_scaling)
 
     def _moving_weights(self, n_classes: int) -> bool:
         """Whether the weights are the data's own class frequencies, which objective perturbation covers itself."""
@@ -564,15 +548,12 @@ class PrivateLinearSVC(_PrivateLinear):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        if self.kernel not in ("linear", "rbf"):
-            raise InputError(f"kernel = {self.kernel!r} was given; use 'linear' or 'rbf'")
+        check_choice("kernel", self.kernel, ("linear", "rbf"))
         if not (isinstance(self.width, int | float) and 0 < self.width < 1e6):
             raise InputError(f"width = {self.width!r} was given; it is a number above 0, such as 0.5")
-        if self.gamma is not None and not 0 < self.gamma < math.inf:
-            raise InputError(f"gamma = {self.gamma!r} was given; it is a number above 0, or None")
-        n_components = self.n_components
-        if not isinstance(n_components, int | np.integer) or n_components < 1:
-            raise InputError(f"n_components = {n_components!r} was given; it is a whole number of at least 1")
+        if self.gamma is not None:
+            check_positive("gamma", self.gamma)
+        check_count("n_components", self.n_components)
 
     def _loss(self, n_classes: int) -> LossName:
         return "huber"

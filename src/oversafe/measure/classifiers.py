@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from oversafe.errors import InputError, import_extra
 
-Choice = Literal["quick", "paper"] | Mapping[str, Any]
+Classifiers = Literal["quick", "paper"] | Mapping[str, Any]
 
 # The UMAP-SMOTENC paper tunes "in a standard way" and does not print its grids; these are ours.
 GRIDS: Mapping[str, dict[str, list[Any]]] = {
@@ -20,7 +20,7 @@ GRIDS: Mapping[str, dict[str, list[Any]]] = {
 }
 
 
-def make_classifiers(choice: Choice, random_state: int | None) -> dict[str, Any]:
+def make_classifiers(choice: Classifiers, random_state: int | None) -> dict[str, Any]:
     """Return classifiers by their short names.
 
     Parameters

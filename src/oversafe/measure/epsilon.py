@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
+from oversafe.checks import check_choice
 from oversafe.errors import InputError
 from oversafe.privacy.guarantee import check_delta
 
@@ -104,8 +105,7 @@ def audit_epsilon(
         )
     check_confidence(confidence)
     check_delta(delta)
-    if distinguisher not in get_args(Distinguisher):
-        raise InputError(f"distinguisher = {distinguisher!r} was given; use 'linear' or 'forest'")
+    check_choice("distinguisher", distinguisher, get_args(Distinguisher))
     if not callable(run):
         from oversafe.measure.outputs import as_mechanism
 

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oversafe.attack.records import Records, read_records
-from oversafe.errors import InputError
+from oversafe.checks import check_choice, check_count
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -99,10 +99,8 @@ def fidelity(
     >>> fidelity(release, real).overall[["range_coverage", "boundary_adherence"]].round(3).to_dict()
     {'range_coverage': 0.583, 'boundary_adherence': 1.0}
     """
-    if isinstance(n_bins, bool) or not isinstance(n_bins, int | np.integer) or n_bins < 2:
-        raise InputError(f"n_bins = {n_bins!r} was given; it is a whole number of at least 2")
-    if statistic not in ("mean", "median", "std"):
-        raise InputError(f"statistic = {statistic!r} was given; use 'mean', 'median' or 'std'")
+    check_count("n_bins", n_bins, 2)
+    check_choice("statistic", statistic, ("mean", "median", "std"))
     records = read_records({"real": real, "release": release})
     columns = [_column(records, place, statistic) for place in range(len(records.names))]
     by_column = pd.DataFrame(

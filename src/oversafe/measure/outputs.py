@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from oversafe.attack.game import seeded_copy
 from oversafe.attack.statistics import Encoder, Statistics, Surroundings, as_frame
+from oversafe.checks import check_choice
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.privacy.guarantee import Relation
@@ -173,8 +174,7 @@ def worst_case_neighbours(
         raise InputError("the schema names no label; give one, as in Schema.infer(table, label='y')")
     if n_rows < 4:
         raise InputError(f"n_rows = {n_rows} was given; give at least 4")
-    if relation not in ("replace-one", "add-remove"):
-        raise InputError(f"relation = {relation!r} was given; use 'replace-one' or 'add-remove'")
+    check_choice("relation", relation, ("replace-one", "add-remove"))
     classes = schema[schema.label].categories
     if classes is None or len(classes) < 2:
         raise InputError(f"the label {schema.label!r} needs at least two declared categories; declare them")

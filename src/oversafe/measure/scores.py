@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oversafe.checks import check_count
 from oversafe.errors import InputError
 from oversafe.measure.epsilon import check_confidence
 
@@ -85,8 +86,7 @@ def imbalance_scores(
     {'auc': 0.875, 'f1': 0.5, 'g_mean': 0.612}
     """
     check_confidence(confidence)
-    if isinstance(n_bootstrap, bool) or not isinstance(n_bootstrap, int | np.integer) or n_bootstrap < 0:
-        raise InputError(f"n_bootstrap = {n_bootstrap!r} was given; it is a whole number of at least 0")
+    check_count("n_bootstrap", n_bootstrap, 0)
     truth = np.asarray(y_true).ravel()
     if len(truth) == 0:
         raise InputError("y_true is empty; give at least one row")

@@ -16,9 +16,10 @@ from scipy import stats
 
 from oversafe.attack.game import seeded_copy
 from oversafe.attack.records import Records, read_records
+from oversafe.checks import check_count
 from oversafe.data.column import value_keys
 from oversafe.errors import InputError
-from oversafe.measure.classifiers import Choice, make_classifiers, tuned
+from oversafe.measure.classifiers import Classifiers, make_classifiers, tuned
 from oversafe.measure.leakage import refuse_overlap
 from oversafe.measure.scores import SCORES, imbalance_scores
 
@@ -55,7 +56,7 @@ def train_on_synthetic(
     X: Any,
     y: Any,
     *,
-    classifiers: Choice = "quick",
+    classifiers: Classifiers = "quick",
     tune: bool = False,
     n_folds: int = 5,
     n_repeats: int = 1,
@@ -148,7 +149,7 @@ def train_on_release(
     test: Table,
     *,
     train: Any = None,
-    classifiers: Choice = "quick",
+    classifiers: Classifiers = "quick",
     tune: bool = False,
     positive: Any = None,
     random_state: int | None = None,
@@ -256,8 +257,7 @@ def folds(
     from sklearn.model_selection import RepeatedStratifiedKFold
 
     for name, value, least in (("n_folds", n_folds, 2), ("n_repeats", n_repeats, 1)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise InputError(f"{name} = {value!r} was given; it is a whole number of at least {least}")
+        check_count(name, value, least)
     keys = value_keys(labels)
     counts = keys.value_counts()
     if len(counts) < 2:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from oversafe.checks import check_choice, check_count
 from oversafe.errors import InputError
 from oversafe.privacy.guarantee import (
     SEEDED,
@@ -562,10 +563,8 @@ class Accountant:
 def check_neighbours(relation: str, unit: str, rows_per_unit: int) -> None:
     """Refuse a relation, a unit or a number of rows that mean nothing."""
     for name, value, allowed in (("relation", relation, Relation), ("unit", unit, Unit)):
-        if value not in get_args(allowed):
-            raise InputError(f"{name} = {value!r} was given; use {' or '.join(map(repr, get_args(allowed)))}")
-    if isinstance(rows_per_unit, bool) or not isinstance(rows_per_unit, int) or rows_per_unit < 1:
-        raise InputError(f"rows_per_unit is at least 1, and {rows_per_unit!r} was given")
+        check_choice(name, value, get_args(allowed))
+    check_count("rows_per_unit", rows_per_unit)
     if unit == "record" and rows_per_unit != 1:
         raise InputError(
             f"rows_per_unit = {rows_per_unit} was given for the unit 'record'; use unit='person' with it"

@@ -8,15 +8,16 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from oversafe.checks import check_choice, check_count
 from oversafe.errors import InputError
 from oversafe.privacy.group_privacy import (
+    MOST_ROWS,
     SMALLEST_EPSILON,
     GroupSize,
     Mechanism,
     group_delta,
     whole_delta,
     whole_epsilon,
-    whole_number,
 )
 from oversafe.privacy.guarantee import (
     Guarantee,
@@ -94,13 +95,11 @@ def bagging_cost(
     >>> bagging_cost(0.1, n_estimators=10, n_records=1000, split="disjoint").epsilon
     0.1
     """
-    if split not in get_args(Split):
-        raise InputError(f"split = {split!r} was given; use one of {', '.join(get_args(Split))}")
-    if relation not in get_args(Relation):
-        raise InputError(f"relation = {relation!r} was given; use 'replace-one' or 'add-remove'")
-    learners = whole_number("n_estimators", n_estimators, 1)
-    records = whole_number("n_records", n_records, 1)
-    samples = records if n_samples is None else whole_number("n_samples", n_samples, 1)
+    check_choice("split", split, get_args(Split))
+    check_choice("relation", relation, get_args(Relation))
+    learners = check_count("n_estimators", n_estimators, 1, MOST_ROWS)
+    records = check_count("n_records", n_records, 1, MOST_ROWS)
+    samples = records if n_samples is None else check_count("n_samples", n_samples, 1, MOST_ROWS)
     if split == "subsample" and samples > records:
         raise InputError(
             f"n_samples = {samples} was given for {records} records; without replacement it is at most that"

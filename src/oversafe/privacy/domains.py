@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
+from oversafe.checks import check_choice, check_count
 from oversafe.data.bins import Bins
 from oversafe.data.column import Column, as_number, value_key, value_keys
 from oversafe.data.encode import column_codes, column_values, domain_codes
@@ -125,10 +126,8 @@ def resolve_domains(
         Of the whole budget, for all that is estimated.
     """
     for name, value, allowed in (("estimate", estimate, Estimate), ("binning", binning, Binning)):
-        if value not in get_args(allowed):
-            raise InputError(f"{name} = {value!r} was given; use {' or '.join(map(repr, get_args(allowed)))}")
-    if n_bins < 1:
-        raise InputError(f"n_bins = {n_bins} was given; it is a whole number of at least 1")
+        check_choice(name, value, get_args(allowed))
+    check_count("n_bins", n_bins)
     label = _declared_label(schema, classes)
     if label is not None and len(labels):
         check_label_kind(labels.dtype, label.categories or ())

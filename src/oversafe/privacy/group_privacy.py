@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -311,10 +310,3 @@ def _least(holds: Callable[[float], bool], low: float, high: float) -> float:
         else:
             low = middle
     return high
-
-
-def whole_number(name: str, value: Any, least: int) -> int:
-    """Return a count, or refuse what is none."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or not least <= int(value) <= MOST_ROWS:
-        raise InputError(f"{name} = {value!r} was given; it is a whole number from {least} to {MOST_ROWS:,}")
-    return int(value)

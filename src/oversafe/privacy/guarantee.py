@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from oversafe.checks import check_count
 from oversafe.errors import InputError
 
 if TYPE_CHECKING:
@@ -85,12 +86,7 @@ class Guarantee:
             raise InputError(f"a guarantee of status {self.status!r} needs epsilon and delta; give both")
         check_epsilon(self.epsilon)
         check_delta(self.delta)
-        if (
-            isinstance(self.rows_per_unit, bool)
-            or not isinstance(self.rows_per_unit, int)
-            or self.rows_per_unit < 1
-        ):
-            raise InputError(f"rows_per_unit is at least 1, and {self.rows_per_unit!r} was given")
+        check_count("rows_per_unit", self.rows_per_unit)
         if self.status == "proven" and (not self.basis or self.event is None):
             raise InputError("a proven guarantee names its basis and its event; give both")
         if self.status == "nominal" and not self.caveats:

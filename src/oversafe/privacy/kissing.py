@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import cache
 from math import comb
 
-from oversafe.errors import InputError
+from oversafe.checks import check_count
 
 _COSINE = Fraction(1, 2)  # of 60 degrees: two balls that touch a third and each other
 
@@ -39,8 +39,7 @@ def kissing_number_bound(d: int) -> int:
     >>> [kissing_number_bound(d) for d in (1, 2, 3, 8, 24)]
     [2, 6, 13, 240, 196560]
     """
-    if isinstance(d, bool) or not isinstance(d, int) or not 1 <= d <= 2000:
-        raise InputError(f"d = {d!r} was given; a dimension is a whole number from 1 to 2000")
+    check_count("d", d, 1, 2000)
     return 2 if d == 1 else _levenshtein(d)
 
 

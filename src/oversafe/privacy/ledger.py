@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+from oversafe.checks import check_choice
 from oversafe.errors import InputError
 from oversafe.privacy._chain import Key, KeyPlace, Row, read_head, write_head
 from oversafe.privacy._ledger_check import Verification, check_entries
@@ -194,8 +195,7 @@ class Ledger:
         """
         if not isinstance(guarantee, Guarantee):
             raise InputError(f"a charge is a Guarantee, and {type(guarantee).__name__} was given")
-        if unproven not in ("refuse", "record"):
-            raise InputError(f"unproven = {unproven!r} was given; use 'refuse' or 'record'")
+        check_choice("unproven", unproven, ("refuse", "record"))
         name = checked_name(name)
         what = checked_text(what, "what")
         if guarantee.status != "proven" and unproven == "refuse":

@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, Literal, get_args
 
+from oversafe.checks import check_choice, check_count
 from oversafe.errors import InputError
 from oversafe.privacy.group_privacy import (
+    MOST_ROWS,
     GroupSize,
     Mechanism,
     group_delta,
     mechanism_epsilon,
     mechanism_noise,
     whole_epsilon,
-    whole_number,
 )
 from oversafe.privacy.guarantee import Guarantee, Relation, approximate_event, check_delta
 from oversafe.privacy.kissing import kissing_number_bound
@@ -286,7 +287,7 @@ def smote_group_sizes(
     """Return how many rows of the mechanism's input one record changes, for each way in which it can."""
     classes = _classes(n_minority, n_added)
     _check_choices(relation, mechanism_relation, bases, keep_originals)
-    k = whole_number("k_neighbors", k_neighbors, 1)
+    k = check_count("k_neighbors", k_neighbors, 1, MOST_ROWS)
     smallest = min(n for n, _ in classes)
     if k >= smallest:
         raise InputError(
@@ -398,10 +399,8 @@ def _repeats(added: int, n: int) -> int:
 
 def _check_choices(relation: str, mechanism_relation: str | None, bases: str, keep_originals: bool) -> None:
     for name, value in (("relation", relation), ("mechanism_relation", mechanism_relation or relation)):
-        if value not in get_args(Relation):
-            raise InputError(f"{name} = {value!r} was given; use 'replace-one' or 'add-remove'")
-    if bases not in get_args(Bases):
-        raise InputError(f"bases = {bases!r} was given; use 'random' or 'cyclic'")
+        check_choice(name, value, get_args(Relation))
+    check_choice("bases", bases, get_args(Bases))
     if relation == "add-remove" and mechanism_relation == "replace-one" and keep_originals:
         raise InputError(
             "a mechanism that is private under replace-one promises nothing when a record is added; "
@@ -411,18 +410,21 @@ def _check_choices(relation: str, mechanism_relation: str | None, bases: str, ke
 
 def _classes(n_minority: PerClass, n_added: PerClass) -> list[tuple[int, int]]:
     """Return (records, added rows) of each oversampled class."""
-    if isinstance(n_minority, Mapping) != isinstance(n_added, Mapping):
+    if not isinstance(n_minority, Mapping) and not isinstance(n_added, Mapping):
+        n_minority, n_added = {None: n_minority}, {None: n_added}
+    if not isinstance(n_minority, Mapping) or not isinstance(n_added, Mapping):
         raise InputError(
             "n_minority and n_added are either both numbers or both mappings of class to number; give them alike"
         )
-    if not isinstance(n_minority, Mapping) or not isinstance(n_added, Mapping):
-        return [(whole_number("n_minority", n_minority, 1), whole_number("n_added", n_added, 0))]
     if set(n_minority) != set(n_added) or not n_minority:
         raise InputError(
             f"n_minority is given for the classes {list(n_minority)}, and n_added for {list(n_added)}; "
             "name the same classes in both"
         )
     return [
-        (whole_number("n_minority", n_minority[c], 1), whole_number("n_added", n_added[c], 0))
+        (
+            check_count("n_minority", n_minority[c], 1, MOST_ROWS),
+            check_count("n_added", n_added[c], 0, MOST_ROWS),
+        )
         for c in n_minority
     ]

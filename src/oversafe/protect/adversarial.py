@@ -6,7 +6,6 @@ looks at the data and pays for it, tells how real its rows are. What the generat
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oversafe.checks import check_count, check_share
 from oversafe.data.bins import Bins
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError, import_extra
@@ -29,7 +29,6 @@ from oversafe.privacy.ledger import DatasetLedger
 from oversafe.privacy.noise import random_source
 from oversafe.protect.base import Synthesizer
 from oversafe.protect.counting import DEFAULT_DELTA
-from oversafe.protect.quasi_identifiers import check_count, check_share
 
 if TYPE_CHECKING:
     import torch
@@ -340,12 +339,6 @@ def _log_shares(noisy: FloatArray, class_counts: FloatArray, noise: float) -> Fl
     weight = (class_counts / (class_counts + spread))[:, None]
     # A cell that nobody seems to have keeps a little, so that its logarithm is a number.
     return np.log(weight * own + (1 - weight) * overall + 1e-4 / noisy.shape[1])
-
-
-def check_above(name: str, value: Any) -> None:
-    """Refuse a setting that is no finite number above 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise InputError(f"{name} = {value!r} was given; it is a finite number above 0")
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oversafe.checks import check_choice, check_count, check_share
 from oversafe.data.column import Column
 from oversafe.data.encode import column_values
 from oversafe.data.schema import Schema
@@ -18,8 +19,6 @@ from oversafe.privacy.guarantee import Guarantee
 from oversafe.protect.base import Sampler
 from oversafe.protect.margins import finite_codes
 from oversafe.protect.quasi_identifiers import (
-    check_count,
-    check_share,
     chosen_columns,
     dense_ids,
     group_sizes,
@@ -186,8 +185,7 @@ class KAnonymizer(Sampler):
             check_count("l_diversity", self.l_diversity, 1)
         if self.t_closeness is not None:
             check_share("t_closeness", self.t_closeness, 0.0, 1.0)
-        if self.output not in ("values", "ranges"):
-            raise InputError(f"output = {self.output!r} was given; use 'values' or 'ranges'")
+        check_choice("output", self.output, ("values", "ranges"))
 
     def _check_possible(self, n: int, n_sensitive: int) -> None:
         if n < self.k_anonymity:

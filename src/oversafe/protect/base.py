@@ -254,6 +254,14 @@ class Synthesizer(Protector):
             return self.class_counts_
         return rng.multinomial(total, self.class_counts_ / max(self.class_counts_.sum(), 1))
 
+    def _read_classes(self, labels: pd.Series) -> NDArray[np.int64]:
+        """Set ``classes_`` and ``class_counts_`` as they are in the data, and return each row's place in them."""
+        check_labels(labels)
+        codes, classes = pd.factorize(labels, sort=True)
+        self.classes_ = np.asarray(classes)
+        self.class_counts_ = np.bincount(codes, minlength=len(classes)).astype(np.int64)
+        return codes.astype(np.int64)
+
     def _check_strategy(self) -> None:
         strategy = self.sampling_strategy
         if strategy is not None and strategy != "auto" and not isinstance(strategy, Mapping):

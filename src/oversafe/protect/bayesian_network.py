@@ -9,13 +9,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oversafe.checks import check_count
 from oversafe.data.encode import column_values
 from oversafe.data.schema import Schema
 from oversafe.privacy.guarantee import Guarantee
-from oversafe.protect.base import Synthesizer, check_labels
+from oversafe.protect.base import Synthesizer
+from oversafe.protect.descriptions import PLAIN, described
 from oversafe.protect.margins import NumberMargin, finite_codes
 from oversafe.protect.network import conditional_tables, draw_cells, greedy_network
-from oversafe.protect.quasi_identifiers import check_count
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -26,6 +27,7 @@ _REASONS = (
 )
 
 
+@described(PLAIN)
 class BayesianNetwork(Synthesizer):
     """Draw each column from a table of counts given a few of the columns before it.
 
@@ -40,23 +42,13 @@ class BayesianNetwork(Synthesizer):
         How many columns a column is drawn from at most.
     n_bins : int, default=20
         How many cells a number is cut into at most.
-    sampling_strategy : None, "auto" or dict, default=None
-        Class shares of a sample: as in the data, balanced, or counts per label.
-    schema : Schema, optional
-        What the columns are; read from the table when not given.
-    random_state : int, optional
-        Makes the sample repeatable.
+    {sampling_strategy, schema, random_state}
 
     Attributes
     ----------
     guarantee_ : Guarantee
         None: the tables are counted without noise.
-    schema_ : Schema
-        What the feature columns are.
-    classes_ : array
-        The labels.
-    class_counts_ : array of int
-        Their counts.
+    {schema_, classes_, class_counts_}
     network_ : list of tuple
         Each column with the columns that it is drawn from, in the order in which they were chosen; None is
         the class.
@@ -99,15 +91,12 @@ class BayesianNetwork(Synthesizer):
         self.random_state = random_state
 
     def _fit(self, table: pd.DataFrame, labels: pd.Series) -> None:
-        check_labels(labels)
+        members = self._read_classes(labels)
         check_count("degree", self.degree, 1)
         check_count("n_bins", self.n_bins, 1)
         self.schema_ = self._check_schema(table, self.schema)
         table = self.schema_.conform(table)
         self.guarantee_ = Guarantee.none(*_REASONS)
-        members, classes = pd.factorize(labels, sort=True)
-        self.classes_ = np.asarray(classes)
-        self.class_counts_ = np.bincount(members)
         codes = finite_codes(self.schema_, table)
         self._cells = [
             _Cells.of(values, None if column.is_number else len(column.categories or ()), self.n_bins)

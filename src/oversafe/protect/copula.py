@@ -14,7 +14,8 @@ from oversafe.data.column import Column
 from oversafe.data.encode import column_values
 from oversafe.data.schema import Schema
 from oversafe.privacy.guarantee import Guarantee
-from oversafe.protect.base import Synthesizer, check_labels
+from oversafe.protect.base import Synthesizer
+from oversafe.protect.descriptions import PLAIN, described
 from oversafe.protect.margins import NumberMargin, finite_codes
 
 FloatArray = NDArray[np.float64]
@@ -39,6 +40,7 @@ class _Part:
     order: NDArray[np.int64]
 
 
+@described(PLAIN)
 class GaussianCopula(Synthesizer):
     """Draw rows whose columns have the class's own margins and rank correlation.
 
@@ -48,23 +50,13 @@ class GaussianCopula(Synthesizer):
 
     Parameters
     ----------
-    sampling_strategy : None, "auto" or dict, default=None
-        Class shares of a sample: as in the data, balanced, or counts per label.
-    schema : Schema, optional
-        What the columns are; read from the table when not given.
-    random_state : int, optional
-        Makes the sample repeatable.
+    {sampling_strategy, schema, random_state}
 
     Attributes
     ----------
     guarantee_ : Guarantee
         None: the model is fitted without noise.
-    schema_ : Schema
-        What the feature columns are.
-    classes_ : array
-        The labels.
-    class_counts_ : array of int
-        Their counts.
+    {schema_, classes_, class_counts_}
     correlations_ : array of shape (n_classes, n_dimensions, n_dimensions)
         Of the normal scores within each class; a column with missing values has a second dimension for them.
 
@@ -96,13 +88,10 @@ class GaussianCopula(Synthesizer):
         self.random_state = random_state
 
     def _fit(self, table: pd.DataFrame, labels: pd.Series) -> None:
-        check_labels(labels)
+        members = self._read_classes(labels)
         self.schema_ = self._check_schema(table, self.schema)
         table = self.schema_.conform(table)
         self.guarantee_ = Guarantee.none(*_REASONS)
-        members, classes = pd.factorize(labels, sort=True)
-        self.classes_ = np.asarray(classes)
-        self.class_counts_ = np.bincount(members)
         codes = finite_codes(self.schema_, table)
         self._gaps = [bool(np.isnan(values).any()) for values in codes]
         self._parts: list[list[_Part]] = []

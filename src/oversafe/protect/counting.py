@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from oversafe.checks import check_count
 from oversafe.data.bins import Bins
 from oversafe.data.column import Column
 from oversafe.data.counts import Counts
@@ -20,7 +21,6 @@ from oversafe.privacy.domains import Binning, Domains, Estimate, check_rows, res
 from oversafe.privacy.guarantee import Guarantee, Relation
 from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.base import Material, Shape, Synthesizer
-from oversafe.protect.quasi_identifiers import check_count
 from oversafe.text import listed
 
 # Far below one over the number of rows of any table that a person can be in.

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from oversafe.checks import check_count, check_positive
 from oversafe.data.schema import Schema
 from oversafe.privacy.accountant import Accountant
 from oversafe.privacy.domains import Binning, Estimate
@@ -18,11 +19,10 @@ from oversafe.protect.adversarial import (
     AdversarialSynthesizer,
     Cells,
     Strategy,
-    check_above,
     drawn_classes,
     one_hot,
 )
-from oversafe.protect.quasi_identifiers import check_count
+from oversafe.protect.descriptions import PRIVATE, described
 
 _BASIS = (
     "noisy sums of clipped gradients over Poisson samples for the discriminator, discrete Gaussian noise on all counts "
@@ -31,6 +31,7 @@ _BASIS = (
 _HIDDEN = 64
 
 
+@described(PRIVATE)
 class DPGAN(AdversarialSynthesizer):
     """Train a generator against a discriminator that sees the data through noisy gradients (Xie et al. 2018).
 
@@ -44,22 +45,10 @@ class DPGAN(AdversarialSynthesizer):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Of the whole fit, domains and class counts included.
+    {epsilon}
     delta : float, optional
         1e-9 when not given; above 0.
-    schema : Schema, optional
-        What the columns are. Only public bounds and categories (and ``classes``), or ``domains="private"``, give a
-        proven guarantee.
-    domains : {"data", "private"}, default="data"
-        Where bounds and categories come from that the schema does not declare public: read from the data, with a
-        nominal guarantee, or estimated out of the same budget.
-    classes : sequence, optional
-        The labels that exist, when they are public.
-    n_bins : int, default=20
-        How many intervals a number is cut into at most.
-    binning : {"uniform", "quantile"}, default="uniform"
-        Intervals of one width, or of about as many rows each, which is paid for.
+    {schema, domains, classes, n_bins, binning}
     margins : float, default=0.5
         The share of epsilon and delta that pays for class counts, margins and domains. With 0 the generator starts from
         nothing, as published, and a twentieth pays for the class counts.
@@ -71,26 +60,11 @@ class DPGAN(AdversarialSynthesizer):
         Of both networks, by Adam.
     max_grad_norm : float, default=1.0
         The norm to which the gradient of each real row is shortened.
-    sampling_strategy : None, "auto" or dict, default=None
-        Class shares of a sample: as in the data (with noise), balanced, or counts per label.
-    relation : {"replace-one", "add-remove"}, default="replace-one"
-        Which tables count as neighbours.
-    random_state : int, optional
-        Makes fit and sample repeatable, for experiments; the guarantee is then nominal.
-    ledger : DatasetLedger, optional
-        The budget that every fit is charged to before its noise is drawn, from
-        :meth:`Ledger.for_dataset <oversafe.privacy.Ledger.for_dataset>`.
+    {sampling_strategy, relation, random_state, ledger}
 
     Attributes
     ----------
-    guarantee_ : Guarantee
-        What the result promises.
-    schema_ : Schema
-        What the feature columns are.
-    classes_ : array
-        The labels.
-    class_counts_ : array of int
-        Their noisy counts; each class keeps at least one row.
+    {guarantee_, schema_, classes_, class_counts_}
     noise_multiplier_ : float
         The deviation of the gradients' noise, relative to ``max_grad_norm``.
     sample_rate_, n_steps_ : float, int
@@ -138,7 +112,7 @@ class DPGAN(AdversarialSynthesizer):
         check_count("epochs", self.epochs, 1)
         check_count("batch_size", self.batch_size, 1)
         for name in ("learning_rate", "max_grad_norm"):
-            check_above(name, getattr(self, name))
+            check_positive(name, getattr(self, name))
 
     def _basis(self) -> str:
         return _BASIS

@@ -12,10 +12,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oversafe.checks import check_choice, check_count, check_share
 from oversafe.data.bins import Bins
 from oversafe.data.counts import Counts
 from oversafe.data.schema import Schema
-from oversafe.errors import InputError, import_extra
+from oversafe.errors import import_extra
 from oversafe.privacy.accountant import Accountant
 from oversafe.privacy.domains import Binning, Estimate
 from oversafe.privacy.estimates import project, whole_shares
@@ -23,11 +24,11 @@ from oversafe.privacy.guarantee import Relation
 from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.base import Material
 from oversafe.protect.counting import CountingSynthesizer
+from oversafe.protect.descriptions import PRIVATE, described
 from oversafe.protect.network import draw_column
 from oversafe.protect.noisy_tables import joined_cells
 from oversafe.protect.product_generator import ProductGenerator, Tables
 from oversafe.protect.product_mixture import Cells
-from oversafe.protect.quasi_identifiers import check_count, check_share
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -56,6 +57,7 @@ _MOST_CANDIDATES = 1_000
 _FEWEST_PRODUCTS, _PRODUCTS_WITHOUT_TABLES = 20, 8
 
 
+@described(PRIVATE)
 class GEM(CountingSynthesizer):
     """Train a generator of products of columns on the tables that it gets most wrong, round by round.
 
@@ -67,22 +69,13 @@ class GEM(CountingSynthesizer):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Of the whole fit, domains and class counts included.
+    {epsilon}
     delta : float, optional
         1e-9 when not given; with 0, pure differential privacy and more noise.
-    schema : Schema, optional
-        What the columns are. Only public bounds and categories (and ``classes``), or ``domains="private"``, give a
-        proven guarantee.
-    domains : {"data", "private"}, default="data"
-        Where bounds and categories come from that the schema does not declare public: read from the data, with a
-        nominal guarantee, or estimated out of the same budget.
-    classes : sequence, optional
-        The labels that exist, when they are public.
+    {schema, domains, classes}
     n_bins : int, default=20
         How many intervals a number is cut into at most; small tables have fewer.
-    binning : {"uniform", "quantile"}, default="uniform"
-        Intervals of one width, or of about as many rows each, which is paid for.
+    {binning}
     marginals : {"all", "label", "features"}, default="all"
         Which tables of three columns are candidates: all, those with the label, or those without it.
     n_tables : int, default=100
@@ -102,29 +95,14 @@ class GEM(CountingSynthesizer):
         How many steps the network takes in a round.
     learning_rate : float, default=0.003
         Of these steps; in each round it falls to 0.
-    sampling_strategy : None, "auto" or dict, default=None
-        Class shares of a sample: as in the data (with noise), balanced, or counts per label.
-    relation : {"replace-one", "add-remove"}, default="replace-one"
-        Which tables count as neighbours.
-    rows_per_person : int, optional
-        With a person column in the schema and in X: how many rows of each person are used, drawn at random. The
-        guarantee is then for a person; the result does not have the column.
+    {sampling_strategy, relation, rows_per_person}
     n_jobs : int, default=1
         How many threads count. The network is trained on as many as PyTorch is set to use.
-    random_state : int, optional
-        Makes fit and sample repeatable, for experiments; the guarantee is then nominal.
-    ledger : DatasetLedger, optional
-        The budget that every fit is charged to before its noise is drawn, from
-        :meth:`Ledger.for_dataset <oversafe.privacy.Ledger.for_dataset>`.
+    {random_state, ledger}
 
     Attributes
     ----------
-    guarantee_ : Guarantee
-        What the result promises.
-    schema_ : Schema
-        What the feature columns are.
-    classes_ : array
-        The labels.
+    {guarantee_, schema_, classes_}
     class_counts_ : array of int
         Their noisy counts. Each class keeps at least a quarter of the noise's standard deviation, so that none
         vanishes; that uses nothing but the noisy counts.
@@ -201,8 +179,7 @@ class GEM(CountingSynthesizer):
         check_count("n_tables", self.n_tables, 0)
         check_share("alpha", self.alpha, 0.01, 0.99)
         check_share("learning_rate", self.learning_rate, 1e-9, 1.0)
-        if self.marginals not in ("all", "label", "features"):
-            raise InputError(f"marginals = {self.marginals!r} was given; use 'all', 'label' or 'features'")
+        check_choice("marginals", self.marginals, ("all", "label", "features"))
         # Before anything is paid for.
         import_extra("torch", "deep", "GEM")
         accountant = self._accountant()

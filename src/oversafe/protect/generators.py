@@ -11,10 +11,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oversafe.checks import check_count
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError, MissingExtraError, import_extra
 from oversafe.privacy.guarantee import Guarantee
-from oversafe.protect.base import Synthesizer, check_labels
+from oversafe.protect.base import Synthesizer
+from oversafe.protect.descriptions import PLAIN, described
 
 LICENCE = (
     "{method} comes with the package '{package}', which is under the Business Source License 1.1 and restricts "
@@ -29,30 +31,47 @@ _LABEL = "label"
 _ROUNDS = 50
 
 
+_NETWORK = f"""{PLAIN}
+epochs : int, default=300
+    Passes over the table.
+batch_size : int, default=500
+    Rows per step; a multiple of 10.
+guarantee_ : Guarantee
+    None, and why; with the notice on the licence.
+"""
+
+
 class _Generator(Synthesizer):
     """Trains a generator of another project on the coded table and draws rows of the wanted classes from it."""
 
     _package: str
-    epochs: int
-    batch_size: int
-    schema: Schema | None
+
+    def __init__(
+        self,
+        epochs: int = 300,
+        *,
+        batch_size: int = 500,
+        sampling_strategy: str | Mapping[Any, int] | None = None,
+        schema: Schema | None = None,
+        random_state: int | None = None,
+    ):
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.sampling_strategy = sampling_strategy
+        self.schema = schema
+        self.random_state = random_state
 
     def _fit(self, table: pd.DataFrame, labels: pd.Series) -> None:
         for name in ("epochs", "batch_size"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise InputError(f"{name} = {value!r} was given; use a whole number of at least 1")
+            check_count(name, getattr(self, name))
         if self.batch_size % 10:
             raise InputError(f"batch_size = {self.batch_size} was given; use a multiple of 10, such as 500")
         self.schema_ = self._check_schema(table, self.schema)
-        check_labels(labels)
-        codes, classes = pd.factorize(labels, sort=True)
-        self.classes_ = np.asarray(classes)
-        self.class_counts_ = np.bincount(codes, minlength=len(classes)).astype(np.int64)
+        codes = self._read_classes(labels)
         self._check_class_sizes()
         notice = LICENCE.format(method=type(self).__name__, package=self._package)
         coded = self._encode(self.schema_.encode(self.schema_.conform(table)))
-        coded[_LABEL] = codes.astype(np.int64)
+        coded[_LABEL] = codes
         discrete = [name for name in coded if name == _LABEL or not name.startswith("number")]
         # A seed of None would leave the networks with the global state, which others share.
         seed = int(np.random.default_rng(self.random_state).integers(2**31))
@@ -145,6 +164,7 @@ class _Generator(Synthesizer):
         """Return n drawn rows of any class, more of the given one where the network can be asked for it."""
 
 
+@described(_NETWORK)
 class CTGAN(_Generator):
     """Draw rows from a conditional generative adversarial network (Xu et al. 2019), for comparisons.
 
@@ -153,43 +173,14 @@ class CTGAN(_Generator):
 
     Parameters
     ----------
-    epochs : int, default=300
-        Passes over the table.
-    batch_size : int, default=500
-        Rows per step; a multiple of 10.
-    sampling_strategy : None, "auto" or dict, default=None
-        Class counts of a sample: as in the data, balanced, or counts per label.
-    schema : Schema, optional
-        What the columns are; read from the table when not given.
-    random_state : int, optional
-        Makes fit and sample repeatable.
+    {epochs, batch_size, sampling_strategy, schema, random_state}
 
     Attributes
     ----------
-    guarantee_ : Guarantee
-        None, and why; with the notice on the licence.
-    schema_ : Schema
-        What the feature columns are.
-    classes_, class_counts_ : arrays
-        The labels and their counts.
+    {guarantee_, schema_, classes_, class_counts_}
     """
 
     _package = "ctgan"
-
-    def __init__(
-        self,
-        epochs: int = 300,
-        *,
-        batch_size: int = 500,
-        sampling_strategy: str | Mapping[Any, int] | None = None,
-        schema: Schema | None = None,
-        random_state: int | None = None,
-    ):
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.sampling_strategy = sampling_strategy
-        self.schema = schema
-        self.random_state = random_state
 
     def _train(self, coded: pd.DataFrame, discrete: list[str], seed: int) -> Any:
         kind = getattr(import_extra("ctgan", "baselines", type(self).__name__), type(self).__name__)
@@ -212,6 +203,7 @@ class CTGAN(_Generator):
         )
 
 
+@described(_NETWORK)
 class TVAE(CTGAN):
     """Draw rows from a variational autoencoder for tables (Xu et al. 2019), for comparisons.
 
@@ -220,31 +212,18 @@ class TVAE(CTGAN):
 
     Parameters
     ----------
-    epochs : int, default=300
-        Passes over the table.
-    batch_size : int, default=500
-        Rows per step; a multiple of 10.
-    sampling_strategy : None, "auto" or dict, default=None
-        Class counts of a sample: as in the data, balanced, or counts per label.
-    schema : Schema, optional
-        What the columns are; read from the table when not given.
-    random_state : int, optional
-        Makes fit and sample repeatable.
+    {epochs, batch_size, sampling_strategy, schema, random_state}
 
     Attributes
     ----------
-    guarantee_ : Guarantee
-        None, and why; with the notice on the licence.
-    schema_ : Schema
-        What the feature columns are.
-    classes_, class_counts_ : arrays
-        The labels and their counts.
+    {guarantee_, schema_, classes_, class_counts_}
     """
 
     def _sample_rows(self, n: int, rare: int) -> pd.DataFrame:
         return self._model.sample(n)
 
 
+@described(_NETWORK)
 class CopulaGAN(_Generator):
     """Draw rows from CTGAN on columns made normal by their margins (SDV's CopulaGAN), for comparisons.
 
@@ -254,43 +233,16 @@ class CopulaGAN(_Generator):
 
     Parameters
     ----------
-    epochs : int, default=300
-        Passes over the table.
-    batch_size : int, default=500
-        Rows per step; a multiple of 10.
-    sampling_strategy : None, "auto" or dict, default=None
-        Class counts of a sample: as in the data, balanced, or counts per label.
-    schema : Schema, optional
-        What the columns are; read from the table when not given.
+    {epochs, batch_size, sampling_strategy, schema}
     random_state : int, optional
         Makes the samples repeatable, as far as SDV does.
 
     Attributes
     ----------
-    guarantee_ : Guarantee
-        None, and why; with the notice on the licence.
-    schema_ : Schema
-        What the feature columns are.
-    classes_, class_counts_ : arrays
-        The labels and their counts.
+    {guarantee_, schema_, classes_, class_counts_}
     """
 
     _package = "sdv"
-
-    def __init__(
-        self,
-        epochs: int = 300,
-        *,
-        batch_size: int = 500,
-        sampling_strategy: str | Mapping[Any, int] | None = None,
-        schema: Schema | None = None,
-        random_state: int | None = None,
-    ):
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.sampling_strategy = sampling_strategy
-        self.schema = schema
-        self.random_state = random_state
 
     def _train(self, coded: pd.DataFrame, discrete: list[str], seed: int) -> Any:
         try:

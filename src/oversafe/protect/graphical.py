@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oversafe.checks import check_count
 from oversafe.data.counts import Counts
 from oversafe.data.schema import Schema
 from oversafe.errors import import_extra
@@ -23,9 +24,9 @@ from oversafe.privacy.guarantee import Relation
 from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.base import Material
 from oversafe.protect.counting import CountingSynthesizer
+from oversafe.protect.descriptions import PRIVATE, described
 from oversafe.protect.network import draw_column
 from oversafe.protect.noisy_tables import nearest, shrink
-from oversafe.protect.quasi_identifiers import check_count
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -120,6 +121,7 @@ class _Graphical(CountingSynthesizer):
         )
 
 
+@described(PRIVATE)
 class MST(_Graphical):
     """Measure the label with every column and a tree of pairs of columns, and fit a graphical model to them.
 
@@ -130,47 +132,15 @@ class MST(_Graphical):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Of the whole fit, domains and class counts included.
+    {epsilon}
     delta : float, optional
         1e-9 when not given; with 0, pure differential privacy and more noise.
-    schema : Schema, optional
-        What the columns are. Only public bounds and categories (and ``classes``), or ``domains="private"``, give a
-        proven guarantee.
-    domains : {"data", "private"}, default="data"
-        Where bounds and categories come from that the schema does not declare public: read from the data, with a
-        nominal guarantee, or estimated out of the same budget.
-    classes : sequence, optional
-        The labels that exist, when they are public.
-    n_bins : int, default=20
-        How many intervals a number is cut into at most.
-    binning : {"uniform", "quantile"}, default="uniform"
-        Intervals of one width, or of about as many rows each, which is paid for.
-    sampling_strategy : None, "auto" or dict, default=None
-        Class shares of a sample: as in the data (with noise), balanced, or counts per label.
-    relation : {"replace-one", "add-remove"}, default="replace-one"
-        Which tables count as neighbours.
-    rows_per_person : int, optional
-        With a person column in the schema and in X: how many rows of each person are used, drawn at random. The
-        guarantee is then for a person; the result does not have the column.
-    n_jobs : int, default=1
-        How many threads count.
-    random_state : int, optional
-        Makes fit and sample repeatable, for experiments; the guarantee is then nominal.
-    ledger : DatasetLedger, optional
-        The budget that every fit is charged to before its noise is drawn, from
-        :meth:`Ledger.for_dataset <oversafe.privacy.Ledger.for_dataset>`.
+    {schema, domains, classes, n_bins, binning, sampling_strategy, relation, rows_per_person, n_jobs,
+     random_state, ledger}
 
     Attributes
     ----------
-    guarantee_ : Guarantee
-        What the result promises.
-    schema_ : Schema
-        What the feature columns are.
-    classes_ : array
-        The labels.
-    class_counts_ : array of int
-        Their noisy counts; each class keeps at least one row.
+    {guarantee_, schema_, classes_, class_counts_}
     tables_ : list of tuple of str
         The pairs of columns that were measured.
     """
@@ -179,6 +149,7 @@ class MST(_Graphical):
     max_cells = 1_000_000
 
 
+@described(PRIVATE)
 class AIM(_Graphical):
     """Measure what the model does not know yet, round by round, and fit a graphical model to all of it.
 
@@ -190,51 +161,19 @@ class AIM(_Graphical):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Of the whole fit, domains and class counts included.
+    {epsilon}
     delta : float, optional
         1e-9 when not given; with 0, pure differential privacy and more noise.
-    schema : Schema, optional
-        What the columns are. Only public bounds and categories (and ``classes``), or ``domains="private"``, give a
-        proven guarantee.
-    domains : {"data", "private"}, default="data"
-        Where bounds and categories come from that the schema does not declare public: read from the data, with a
-        nominal guarantee, or estimated out of the same budget.
-    classes : sequence, optional
-        The labels that exist, when they are public.
-    n_bins : int, default=20
-        How many intervals a number is cut into at most.
-    binning : {"uniform", "quantile"}, default="uniform"
-        Intervals of one width, or of about as many rows each, which is paid for.
+    {schema, domains, classes, n_bins, binning}
     n_rounds : int, default=1
         How often tables are added after the tree.
     max_cells : int, default=50000
         How many cells the largest table of the model's junction tree may have.
-    sampling_strategy : None, "auto" or dict, default=None
-        Class shares of a sample: as in the data (with noise), balanced, or counts per label.
-    relation : {"replace-one", "add-remove"}, default="replace-one"
-        Which tables count as neighbours.
-    rows_per_person : int, optional
-        With a person column in the schema and in X: how many rows of each person are used, drawn at random. The
-        guarantee is then for a person; the result does not have the column.
-    n_jobs : int, default=1
-        How many threads count.
-    random_state : int, optional
-        Makes fit and sample repeatable, for experiments; the guarantee is then nominal.
-    ledger : DatasetLedger, optional
-        The budget that every fit is charged to before its noise is drawn, from
-        :meth:`Ledger.for_dataset <oversafe.privacy.Ledger.for_dataset>`.
+    {sampling_strategy, relation, rows_per_person, n_jobs, random_state, ledger}
 
     Attributes
     ----------
-    guarantee_ : Guarantee
-        What the result promises.
-    schema_ : Schema
-        What the feature columns are.
-    classes_ : array
-        The labels.
-    class_counts_ : array of int
-        Their noisy counts; each class keeps at least one row.
+    {guarantee_, schema_, classes_, class_counts_}
     tables_ : list of tuple of str
         The pairs of columns that were measured, alone or within the classes.
     """

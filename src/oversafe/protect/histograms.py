@@ -17,6 +17,7 @@ from oversafe.privacy.estimates import project, whole_shares
 from oversafe.privacy.guarantee import Relation
 from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.counting import CountingSynthesizer
+from oversafe.protect.descriptions import PRIVATE, described
 
 _BASIS = (
     "discrete Laplace noise on the counts of every column within every class and on the class counts "
@@ -29,6 +30,7 @@ _GAUSSIAN_BASIS = _BASIS.replace("discrete Laplace", "discrete Gaussian").replac
 _ESTIMATES = "; private estimates of the domains (section 'Domains')"
 
 
+@described(PRIVATE)
 class HistogramSynthesizer(CountingSynthesizer):
     """Draw each column by itself from its noisy histogram within the class.
 
@@ -37,52 +39,19 @@ class HistogramSynthesizer(CountingSynthesizer):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Differential privacy of the whole fit, domains and class counts included.
+    {epsilon}
     delta : float, default=0.0
         With 0 the privacy is pure and the noise discrete Laplace; above 0 it is discrete Gaussian, which is less
         when there are many columns.
-    schema : Schema, optional
-        What the columns are.
-    domains : {"data", "private"}, default="data"
-        Where bounds and categories come from that are not public: read from the data, and the guarantee is
-        nominal, or estimated with a tenth of the budget.
-    classes : sequence, optional
-        The labels that exist, when they are public; also taken from the schema's label column or from a
-        categorical y.
-    n_bins : int, default=20
-        How many intervals a number is cut into at most.
-    binning : {"uniform", "quantile"}, default="uniform"
-        Intervals of one width, or of about as many rows each, found with a tenth of the budget.
-    sampling_strategy : None, "auto" or dict, default=None
-        Class shares of a sample: as in the data (with noise), balanced, or counts per label.
-    relation : {"replace-one", "add-remove"}, default="replace-one"
-        Which tables count as neighbours.
-    rows_per_person : int, optional
-        With a person column in the schema and in X: how many rows of each person are used, drawn at random. The
-        guarantee is then for a person; the result does not have the column.
-    n_jobs : int, default=1
-        How many threads count.
-    random_state : int, optional
-        Makes fit and sample repeatable, for experiments; the guarantee is then nominal.
-    ledger : DatasetLedger, optional
-        The budget that every fit is charged to before its noise is drawn, from
-        :meth:`Ledger.for_dataset <oversafe.privacy.Ledger.for_dataset>`.
+    {schema, domains, classes, n_bins, binning, sampling_strategy, relation, rows_per_person, n_jobs,
+     random_state, ledger}
 
     Attributes
     ----------
-    guarantee_ : Guarantee
-        What the result promises.
-    schema_ : Schema
-        What the feature columns are.
-    classes_ : array
-        The labels.
-    class_counts_ : array of int
-        Their noisy counts.
+    {guarantee_, schema_, classes_, class_counts_}
     histograms_ : dict of str to array of shape (n_classes, n_cells)
         Shares of each column's cells within each class.
-    ledger_entry_ : str or None
-        The budget entry that paid for the fit.
+    {ledger_entry_}
 
     Examples
     --------

@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oversafe.checks import check_choice, check_count
 from oversafe.data.bins import Bins
 from oversafe.data.counts import Counts
 from oversafe.data.schema import Schema
-from oversafe.errors import InputError
 from oversafe.privacy.accountant import Accountant
 from oversafe.privacy.domains import Binning, Estimate
 from oversafe.privacy.estimates import project, whole_shares
@@ -23,8 +23,8 @@ from oversafe.privacy.guarantee import Relation
 from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.base import Material
 from oversafe.protect.counting import CountingSynthesizer
+from oversafe.protect.descriptions import PRIVATE, described
 from oversafe.protect.product_mixture import Cells, Measured, ProductMixture
-from oversafe.protect.quasi_identifiers import check_count
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -49,6 +49,7 @@ _FEWEST_CELLS = 4
 _ROWS_SHARE = 0.01
 
 
+@described(PRIVATE)
 class PrivateMixture(CountingSynthesizer):
     """Count all pairs of columns with noise, and fit a mixture of products to them that knows the classes.
 
@@ -60,53 +61,25 @@ class PrivateMixture(CountingSynthesizer):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Of the whole fit, domains and class counts included.
+    {epsilon}
     delta : float, optional
         1e-9 when not given. Where fewer columns make pure differential privacy the less noisy one, that is what is
         used, and the guarantee's delta is 0; with ``delta=0`` always.
-    schema : Schema, optional
-        What the columns are. Only public bounds and categories (and ``classes``), or ``domains="private"``, give a
-        proven guarantee.
-    domains : {"data", "private"}, default="data"
-        Where bounds and categories come from that the schema does not declare public: read from the data, with a
-        nominal guarantee, or estimated out of the same budget.
-    classes : sequence, optional
-        The labels that exist, when they are public; also taken from the schema's label column or from a
-        categorical y.
+    {schema, domains, classes}
     n_bins : int, default=20
         How many intervals a number is cut into at most; small tables have fewer.
-    binning : {"uniform", "quantile"}, default="uniform"
-        Intervals of one width, or of about as many rows each, which is paid for.
+    {binning}
     pairs : bool or "auto", default="auto"
         Whether pairs of columns are counted; "auto" decides by the number of rows and columns and the budget.
     n_components : int, default=200
         How many products the mixture has.
     n_steps : int, default=500
         How many steps the fit takes.
-    sampling_strategy : None, "auto" or dict, default=None
-        Class shares of a sample: as in the data (with noise), balanced, or counts per label.
-    relation : {"replace-one", "add-remove"}, default="replace-one"
-        Which tables count as neighbours.
-    rows_per_person : int, optional
-        With a person column in the schema and in X: how many rows of each person are used, drawn at random. The
-        guarantee is then for a person; the result does not have the column.
-    n_jobs : int, default=1
-        How many threads count.
-    random_state : int, optional
-        Makes fit and sample repeatable, for experiments; the guarantee is then nominal.
-    ledger : DatasetLedger, optional
-        The budget that every fit is charged to before its noise is drawn, from
-        :meth:`Ledger.for_dataset <oversafe.privacy.Ledger.for_dataset>`.
+    {sampling_strategy, relation, rows_per_person, n_jobs, random_state, ledger}
 
     Attributes
     ----------
-    guarantee_ : Guarantee
-        What the result promises.
-    schema_ : Schema
-        What the feature columns are.
-    classes_ : array
-        The labels.
+    {guarantee_, schema_, classes_}
     class_counts_ : array of int
         Their noisy counts. Each class keeps at least a quarter of the noise's standard deviation, so that none
         vanishes; that uses nothing but the noisy counts.
@@ -166,8 +139,7 @@ class PrivateMixture(CountingSynthesizer):
         check_count("n_bins", self.n_bins, 1)
         check_count("n_components", self.n_components, 1)
         check_count("n_steps", self.n_steps, 1)
-        if self.pairs not in (True, False, "auto"):
-            raise InputError(f"pairs = {self.pairs!r} was given; use True, False or 'auto'")
+        check_choice("pairs", self.pairs, (True, False, "auto"))
         accountant = self._accountant()
         self._plan = _Plan.of(accountant, n_rows, n_columns, self.pairs)
         # Sets of values can only be found with a delta.

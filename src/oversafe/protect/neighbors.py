@@ -8,7 +8,6 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from oversafe.data.column import Column
 from oversafe.data.schema import Schema
 from oversafe.protect.quasi_identifiers import group_ids
 
@@ -46,7 +45,7 @@ def standardised(schema: Schema, codes: Sequence[FloatArray]) -> FloatArray:
     for column, values in zip(schema, codes, strict=True):
         gaps = np.isnan(values)
         if column.is_category:
-            blocks.append(_categories(column, np.where(gaps, len(column.categories or ()), values)))
+            blocks.append(_categories(np.where(gaps, len(column.categories or ()), values)))
             continue
         filled = np.where(gaps, 0.0 if gaps.all() else np.nanmean(values), values)
         # Scaled first: the square of a huge number is infinite.
@@ -65,7 +64,7 @@ def _scaled(block: FloatArray) -> FloatArray:
     return np.divide(centred, deviation, out=np.zeros_like(centred), where=deviation > 0)
 
 
-def _categories(column: Column, positions: FloatArray) -> FloatArray:
+def _categories(positions: FloatArray) -> FloatArray:
     places, members = np.unique(positions, return_inverse=True)
     if len(places) <= _WIDEST:
         return _scaled(np.eye(len(places))[members])

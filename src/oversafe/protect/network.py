@@ -27,13 +27,8 @@ class Node:
     parents: tuple[int, ...]
 
 
-# Given all candidates and their scores, returns the position of the chosen one.
-Choose = Callable[[Sequence[Node], FloatArray], int]
-
-
-def best_candidate(candidates: Sequence[Node], scores: FloatArray) -> int:
-    """Return the position of the candidate with the highest score, the first of equals."""
-    return int(np.argmax(scores))
+# Given the scores of all candidates, returns the position of the chosen one.
+Choose = Callable[[FloatArray], int]
 
 
 def joint_codes(cells: Sequence[IntArray], sizes: Sequence[int], columns: Sequence[int]) -> IntArray:
@@ -80,7 +75,7 @@ def grow_network(
     *,
     root: int,
     degree: int,
-    choose: Choose = best_candidate,
+    choose: Choose = np.argmax,
     progress: Callable[[float], None] = lambda share: None,
 ) -> list[Node]:
     """Return a network that starts at a root and adds, one by one, the column that the chosen ones tell most of.
@@ -96,7 +91,7 @@ def grow_network(
     degree : int
         How many parents a column has at most.
     choose : callable
-        Picks one of the candidates by their scores.
+        Picks one of the candidates by their scores; the best, and the first of equals, when not given.
     progress : callable
         Told the share of the columns that are placed.
     """
@@ -116,7 +111,7 @@ def grow_network(
             new = [*(Node(column, ()) for column in left), *new]
         known |= {node: s for node, s in zip(new, scores_of(new), strict=True) if s is not None}
         candidates = list(known)
-        chosen = candidates[choose(candidates, np.array([known[node] for node in candidates]))]
+        chosen = candidates[int(choose(np.array([known[node] for node in candidates])))]
         nodes.append(chosen)
         placed.append(chosen.column)
         left.remove(chosen.column)
@@ -133,7 +128,7 @@ def greedy_network(
     degree: int,
     max_cells: float = np.inf,
     score: Callable[[NDArray[np.int64]], float] = excess_information,
-    choose: Choose = best_candidate,
+    choose: Choose = np.argmax,
     progress: Callable[[float], None] = lambda share: None,
 ) -> list[Node]:
     """Return the network that is grown on exact counts.

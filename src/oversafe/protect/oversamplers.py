@@ -16,6 +16,7 @@ from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.protect.base import Sampler
+from oversafe.protect.descriptions import SAMPLER, described
 
 _COPIES = "the result holds real rows as they are"
 _LINES = (
@@ -115,17 +116,13 @@ class _Picker(_Adapter):
         return table.iloc[picked].reset_index(drop=True), labels.iloc[picked].reset_index(drop=True)
 
 
+@described(SAMPLER)
 class RandomOverSampler(_Picker):
     """Repeat rows of the smaller classes.
 
     Parameters
     ----------
-    sampling_strategy : str, dict or callable, default="auto"
-        As in imbalanced-learn.
-    random_state : int, optional
-        Makes the result repeatable.
-    schema : Schema, optional
-        What the columns are; read from the table when not given.
+    {sampling_strategy, random_state, schema}
 
     See Also
     --------
@@ -155,17 +152,13 @@ class RandomOverSampler(_Picker):
         self.schema = schema
 
 
+@described(SAMPLER)
 class RandomUnderSampler(_Picker):
     """Drop rows of the larger classes.
 
     Parameters
     ----------
-    sampling_strategy : str, dict or callable, default="auto"
-        As in imbalanced-learn.
-    random_state : int, optional
-        Makes the result repeatable.
-    schema : Schema, optional
-        What the columns are; read from the table when not given.
+    {sampling_strategy, random_state, schema}
     replacement : bool, default=False
         Whether a row may be picked twice.
 
@@ -190,6 +183,7 @@ class RandomUnderSampler(_Picker):
         self.replacement = replacement
 
 
+@described(SAMPLER)
 class SMOTE(_Adapter):
     """Add rows on the lines between neighbours of the smaller classes (Chawla et al. 2002).
 
@@ -199,14 +193,7 @@ class SMOTE(_Adapter):
 
     Parameters
     ----------
-    sampling_strategy : str, dict or callable, default="auto"
-        As in imbalanced-learn.
-    random_state : int, optional
-        Makes the result repeatable.
-    schema : Schema, optional
-        What the columns are; read from the table when not given.
-    k_neighbors : int, default=5
-        How many neighbours a row has.
+    {sampling_strategy, random_state, schema, k_neighbors}
 
     See Also
     --------
@@ -242,6 +229,7 @@ class SMOTE(_Adapter):
         self.k_neighbors = k_neighbors
 
 
+@described(SAMPLER)
 class SMOTENC(_Adapter):
     """SMOTE for mixed tables: numbers on a line, categories by majority among the neighbours.
 
@@ -250,14 +238,7 @@ class SMOTENC(_Adapter):
 
     Parameters
     ----------
-    sampling_strategy : str, dict or callable, default="auto"
-        As in imbalanced-learn.
-    random_state : int, optional
-        Makes the result repeatable.
-    schema : Schema, optional
-        What the columns are; read from the table when not given.
-    k_neighbors : int, default=5
-        How many neighbours a row has.
+    {sampling_strategy, random_state, schema, k_neighbors}
 
     See Also
     --------
@@ -315,19 +296,13 @@ class SMOTENC(_Adapter):
         return schema.decode(codes)
 
 
+@described(SAMPLER)
 class BorderlineSMOTE(_Adapter):
     """SMOTE that starts only from rows near the other classes (Han et al. 2005).
 
     Parameters
     ----------
-    sampling_strategy : str, dict or callable, default="auto"
-        As in imbalanced-learn.
-    random_state : int, optional
-        Makes the result repeatable.
-    schema : Schema, optional
-        What the columns are; read from the table when not given.
-    k_neighbors : int, default=5
-        How many neighbours a row has.
+    {sampling_strategy, random_state, schema, k_neighbors}
     m_neighbors : int, default=10
         How many neighbours decide whether a row is near the other classes.
     kind : {"borderline-1", "borderline-2"}, default="borderline-1"
@@ -358,17 +333,13 @@ class BorderlineSMOTE(_Adapter):
         self.kind = kind
 
 
+@described(SAMPLER)
 class ADASYN(_Adapter):
     """SMOTE that adds more rows where a class is harder to learn (He et al. 2008).
 
     Parameters
     ----------
-    sampling_strategy : str, dict or callable, default="auto"
-        As in imbalanced-learn.
-    random_state : int, optional
-        Makes the result repeatable.
-    schema : Schema, optional
-        What the columns are; read from the table when not given.
+    {sampling_strategy, random_state, schema}
     n_neighbors : int, default=5
         How many neighbours a row has.
 
@@ -393,19 +364,13 @@ class ADASYN(_Adapter):
         self.n_neighbors = n_neighbors
 
 
+@described(SAMPLER)
 class SVMSMOTE(_Adapter):
     """SMOTE that starts from the support vectors of a classifier (Nguyen et al. 2009).
 
     Parameters
     ----------
-    sampling_strategy : str, dict or callable, default="auto"
-        As in imbalanced-learn.
-    random_state : int, optional
-        Makes the result repeatable.
-    schema : Schema, optional
-        What the columns are; read from the table when not given.
-    k_neighbors : int, default=5
-        How many neighbours a row has.
+    {sampling_strategy, random_state, schema, k_neighbors}
     m_neighbors : int, default=10
         How many neighbours decide whether a row is noise.
     out_step : float, default=0.5
@@ -436,17 +401,13 @@ class SVMSMOTE(_Adapter):
         self.out_step = out_step
 
 
+@described(SAMPLER)
 class KMeansSMOTE(_Adapter):
     """SMOTE inside clusters where a class is dense enough (Last et al. 2017).
 
     Parameters
     ----------
-    sampling_strategy : str, dict or callable, default="auto"
-        As in imbalanced-learn.
-    random_state : int, optional
-        Makes the result repeatable.
-    schema : Schema, optional
-        What the columns are; read from the table when not given.
+    {sampling_strategy, random_state, schema}
     k_neighbors : int, default=2
         How many neighbours a row has.
     kmeans_estimator : int or estimator, optional

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from oversafe.checks import check_count, check_positive
 from oversafe.data.schema import Schema
 from oversafe.privacy.accountant import Accountant
 from oversafe.privacy.domains import Binning, Estimate
@@ -19,11 +20,10 @@ from oversafe.protect.adversarial import (
     AdversarialSynthesizer,
     Cells,
     Strategy,
-    check_above,
     drawn_classes,
     one_hot,
 )
-from oversafe.protect.quasi_identifiers import check_count
+from oversafe.protect.descriptions import PRIVATE, described
 
 if TYPE_CHECKING:
     import torch
@@ -44,6 +44,7 @@ _BATCH = 500
 _REMEMBERED = 10
 
 
+@described(PRIVATE)
 class PATEGAN(AdversarialSynthesizer):
     """Train a generator against a student that learns from noisy votes of teachers (Jordon, Yoon, van der Schaar 2019).
 
@@ -57,22 +58,10 @@ class PATEGAN(AdversarialSynthesizer):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Of the whole fit, domains and class counts included.
+    {epsilon}
     delta : float, optional
         1e-9 when not given; above 0.
-    schema : Schema, optional
-        What the columns are. Only public bounds and categories (and ``classes``), or ``domains="private"``, give a
-        proven guarantee.
-    domains : {"data", "private"}, default="data"
-        Where bounds and categories come from that the schema does not declare public: read from the data, with a
-        nominal guarantee, or estimated out of the same budget.
-    classes : sequence, optional
-        The labels that exist, when they are public.
-    n_bins : int, default=20
-        How many intervals a number is cut into at most.
-    binning : {"uniform", "quantile"}, default="uniform"
-        Intervals of one width, or of about as many rows each, which is paid for.
+    {schema, domains, classes, n_bins, binning}
     margins : float, default=0.5
         The share of the budget that pays for class counts, margins and domains. With 0 the generator starts from
         nothing, as published, and a twentieth pays for the class counts.
@@ -84,26 +73,11 @@ class PATEGAN(AdversarialSynthesizer):
         On how many generated rows they vote in each round.
     learning_rate : float, default=0.001
         Of generator and student, by Adam.
-    sampling_strategy : None, "auto" or dict, default=None
-        Class shares of a sample: as in the data (with noise), balanced, or counts per label.
-    relation : {"replace-one", "add-remove"}, default="replace-one"
-        Which tables count as neighbours.
-    random_state : int, optional
-        Makes fit and sample repeatable, for experiments; the guarantee is then nominal.
-    ledger : DatasetLedger, optional
-        The budget that every fit is charged to before its noise is drawn, from
-        :meth:`Ledger.for_dataset <oversafe.privacy.Ledger.for_dataset>`.
+    {sampling_strategy, relation, random_state, ledger}
 
     Attributes
     ----------
-    guarantee_ : Guarantee
-        What the result promises.
-    schema_ : Schema
-        What the feature columns are.
-    classes_ : array
-        The labels.
-    class_counts_ : array of int
-        Their noisy counts; each class keeps at least one row.
+    {guarantee_, schema_, classes_, class_counts_}
     n_teachers_ : int
         How many teachers there were.
     vote_noise_ : float
@@ -154,7 +128,7 @@ class PATEGAN(AdversarialSynthesizer):
             check_count(name, getattr(self, name), 1)
         if self.n_teachers is not None:
             check_count("n_teachers", self.n_teachers, 2)
-        check_above("learning_rate", self.learning_rate)
+        check_positive("learning_rate", self.learning_rate)
 
     def _basis(self) -> str:
         return _BASIS

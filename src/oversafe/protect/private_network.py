@@ -206,7 +206,7 @@ class PrivateNetwork:
         # Which column is first says nothing; the one with the most cells is cheapest without parents.
         root = int(np.argmax([self.counts.sizes[name] for name in self.names]))
 
-        def choose(candidates: Sequence[Node], scores: FloatArray) -> int:
+        def choose(scores: FloatArray) -> int:
             return self.accountant.choose(
                 scores, share / (n_columns - 1), what="a column and its parents", sensitivity=sensitivity
             )

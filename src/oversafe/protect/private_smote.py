@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oversafe.checks import check_choice, check_count
 from oversafe.data.column import Column
 from oversafe.data.encode import column_values, domain_codes
 from oversafe.data.schema import Schema
@@ -21,7 +22,6 @@ from oversafe.protect.margins import finite_codes
 from oversafe.protect.neighbors import nearest_rows, standardised
 from oversafe.protect.quasi_identifiers import (
     SUGGESTED,
-    check_count,
     chosen_columns,
     group_sizes,
     telling_set,
@@ -264,10 +264,8 @@ class PrivateSMOTE(Sampler):
         check_count("k_anonymity", self.k_anonymity, 2)
         check_count("k_neighbors", settings["k_neighbors"], 1)
         check_count("n_copies", settings["n_copies"], 1)
-        if self.synthesize not in ("high-risk", "all"):
-            raise InputError(f"synthesize = {self.synthesize!r} was given; use 'high-risk' or 'all'")
-        if self.categories not in ("published", "neighbors"):
-            raise InputError(f"categories = {self.categories!r} was given; use 'published' or 'neighbors'")
+        check_choice("synthesize", self.synthesize, ("high-risk", "all"))
+        check_choice("categories", self.categories, ("published", "neighbors"))
 
     def _coded(self, table: pd.DataFrame) -> tuple[pd.DataFrame, list[FloatArray]]:
         self.schema_ = self._check_schema(table, self.schema)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oversafe.checks import check_count
 from oversafe.data.counts import Counts
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
@@ -19,9 +20,9 @@ from oversafe.privacy.guarantee import Relation
 from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.base import Material
 from oversafe.protect.counting import CountingSynthesizer
+from oversafe.protect.descriptions import PRIVATE, described
 from oversafe.protect.network import draw_column
 from oversafe.protect.private_network import PrivateNetwork
-from oversafe.protect.quasi_identifiers import check_count
 
 IntArray = NDArray[np.int64]
 
@@ -31,6 +32,7 @@ _BASIS = (
 )
 
 
+@described(PRIVATE)
 class PrivBayes(CountingSynthesizer):
     """Draw each column given the class and a few other columns, from counts with noise.
 
@@ -46,47 +48,17 @@ class PrivBayes(CountingSynthesizer):
     delta : float, default=0.0
         With 0 the privacy is pure and the noise discrete Laplace; above 0 it is discrete Gaussian, which is less
         when there are more than a few columns.
-    schema : Schema, optional
-        What the columns are.
-    domains : {"data", "private"}, default="data"
-        Where bounds and categories come from that are not public: read from the data, and the guarantee is
-        nominal, or estimated with a tenth of the budget.
-    classes : sequence, optional
-        The labels that exist, when they are public; also taken from the schema's label column or from a
-        categorical y.
+    {schema, domains, classes}
     degree : int, default=2
         How many columns a column is drawn from at most, beside the class; 0 leaves only the class.
-    n_bins : int, default=20
-        How many intervals a number is cut into at most.
-    binning : {"uniform", "quantile"}, default="uniform"
-        Intervals of one width, or of about as many rows each, found with a tenth of the budget.
+    {n_bins, binning}
     usefulness : float, default=4
         How many times the noise's deviation the average count of a table must be; cells are joined until it is.
-    sampling_strategy : None, "auto" or dict, default=None
-        Class shares of a sample: as in the data (with noise), balanced, or counts per label.
-    relation : {"replace-one", "add-remove"}, default="replace-one"
-        Which tables count as neighbours.
-    rows_per_person : int, optional
-        With a person column in the schema and in X: how many rows of each person are used, drawn at random. The
-        guarantee is then for a person; the result does not have the column.
-    n_jobs : int, default=1
-        How many threads count; -1 takes one for each core.
-    random_state : int, optional
-        Makes fit and sample repeatable, for experiments; the guarantee is then nominal.
-    ledger : DatasetLedger, optional
-        The budget that every fit is charged to before its noise is drawn, from
-        :meth:`Ledger.for_dataset <oversafe.privacy.Ledger.for_dataset>`.
+    {sampling_strategy, relation, rows_per_person, n_jobs, random_state, ledger}
 
     Attributes
     ----------
-    guarantee_ : Guarantee
-        What the result promises.
-    schema_ : Schema
-        What the feature columns are.
-    classes_ : array
-        The labels.
-    class_counts_ : array of int
-        Their noisy counts.
+    {guarantee_, schema_, classes_, class_counts_}
     network_ : list of tuple
         Each column and the columns, beside the class, that it is drawn from, in order.
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oversafe.checks import check_count
 from oversafe.data.encode import column_codes
 from oversafe.data.schema import Schema, check_table
 from oversafe.errors import InputError
@@ -167,15 +168,3 @@ def chosen_columns(given: Sequence[Any], schema: Schema) -> list[int]:
     if not positions:
         raise InputError("quasi_identifiers is empty; name at least one column, or leave it out")
     return positions
-
-
-def check_count(name: str, value: Any, least: int) -> None:
-    """Refuse a setting that is no whole number of at least so much."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{name} = {value!r} was given; it is a whole number of at least {least}")
-
-
-def check_share(name: str, value: Any, low: float, high: float) -> None:
-    """Refuse a setting that is no number between two ends."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not low <= value <= high:
-        raise InputError(f"{name} = {value!r} was given; it is a number from {low:g} to {high:g}")

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oversafe.checks import check_count, check_share
 from oversafe.data.column import Column
 from oversafe.data.encode import column_values
 from oversafe.data.schema import Schema
@@ -18,8 +19,6 @@ from oversafe.protect.base import Sampler
 from oversafe.protect.margins import NumberMargin, finite_codes
 from oversafe.protect.quasi_identifiers import (
     SUGGESTED,
-    check_count,
-    check_share,
     chosen_columns,
     group_sizes,
 )

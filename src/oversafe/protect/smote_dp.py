@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from oversafe.checks import check_choice, check_count
 from oversafe.data.encode import column_codes, column_values, domain_codes
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
@@ -19,7 +20,6 @@ from oversafe.privacy.guarantee import SEEDED, Guarantee, check_epsilon
 from oversafe.privacy.oversampling import smote_budget, smote_cost
 from oversafe.protect.base import Synthesizer, check_labels
 from oversafe.protect.counting import DEFAULT_DELTA
-from oversafe.protect.quasi_identifiers import check_count
 from oversafe.protect.stable_smote import stable_smote
 
 RunAt = Literal["nominal", "proven"]
@@ -120,8 +120,7 @@ class SMOTEDP(Synthesizer):
     def _fit(self, table: pd.DataFrame, labels: pd.Series) -> None:
         check_epsilon(self.epsilon)
         check_count("k_neighbors", self.k_neighbors, 1)
-        if self.run_at not in get_args(RunAt):
-            raise InputError(f"run_at = {self.run_at!r} was given; use 'nominal' or 'proven'")
+        check_choice("run_at", self.run_at, get_args(RunAt))
         if self.run_at == "proven" and self.class_sizes is None:
             raise InputError("run_at='proven' needs the class sizes; give public ones with class_sizes=")
         schema = self._check_schema(table, self.schema)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oversafe.checks import check_choice, check_count
 from oversafe.errors import InputError
 from oversafe.privacy.oversampling import Bases
 
@@ -75,10 +76,8 @@ def stable_smote(
     ([0, 1, 2, 0], [1, 0, 1, 1])
     """
     X = _matrix(X)
-    if isinstance(n_added, bool) or not hasattr(n_added, "__index__") or int(n_added) < 0:
-        raise InputError(f"n_added = {n_added!r} was given; it is a whole number of at least 0")
-    if bases not in ("random", "cyclic"):
-        raise InputError(f"bases = {bases!r} was given; use 'random' or 'cyclic'")
+    check_count("n_added", n_added, 0)
+    check_choice("bases", bases, ("random", "cyclic"))
     lists = stable_neighbours(X, k_neighbors, n_jobs=n_jobs)
     rng = np.random.default_rng(random_state)
     size = int(n_added)

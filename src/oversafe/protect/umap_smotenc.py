@@ -11,10 +11,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
+from oversafe.checks import check_choice, check_count
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError, import_extra
 from oversafe.privacy.guarantee import Guarantee
-from oversafe.protect.base import Synthesizer, check_labels
+from oversafe.protect.base import Synthesizer
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -147,22 +148,18 @@ class UMAPSMOTENC(Synthesizer):
     def _fit(self, table: pd.DataFrame, labels: pd.Series) -> None:
         self._check_parameters()
         self.schema_ = self._check_schema(table, self.schema)
-        check_labels(labels)
-        codes, classes = pd.factorize(labels, sort=True)
-        self.classes_ = np.asarray(classes)
-        self.class_counts_ = np.bincount(codes, minlength=len(classes)).astype(np.int64)
+        self._codes = self._read_classes(labels)
         self._check_class_sizes()
         # Before the work on the table: whoever misses the extra should not wait to hear it.
         import_extra("umap", "umap", "UMAPSMOTENC")
 
-        self._codes = codes.astype(np.int64)
         matrix = self.schema_.encode(self.schema_.conform(table))
         self._real = _row_keys(matrix)
         self._scale_numbers(matrix[:, self._is_number])
         self._categories = self._read_categories(matrix[:, ~self._is_number])
         self.embedding_, self._curve = self._embed()
         self._neighbors = self._find_neighbors()
-        self._trees = [KDTree(self.embedding_[self._codes == c]) for c in range(len(classes))]
+        self._trees = [KDTree(self.embedding_[self._codes == c]) for c in range(len(self.classes_))]
         self.guarantee_ = Guarantee.none(*_REASONS)
 
     @property
@@ -177,17 +174,9 @@ class UMAPSMOTENC(Synthesizer):
             ("n_epochs", 1),
             ("back_neighbors", 2),
         ):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                raise InputError(f"{name} = {value!r} was given; use a whole number of at least {least}")
-        for name, allowed in (
-            ("interpolation", ("line", "box", "triangle")),
-            ("categories", ("surroundings", "vote")),
-        ):
-            if getattr(self, name) not in allowed:
-                raise InputError(
-                    f"{name} = {getattr(self, name)!r} was given; use one of {', '.join(map(repr, allowed))}"
-                )
+            check_count(name, getattr(self, name), least)
+        check_choice("interpolation", self.interpolation, ("line", "box", "triangle"))
+        check_choice("categories", self.categories, ("surroundings", "vote"))
         for name in ("spread", "noise"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < np.inf:

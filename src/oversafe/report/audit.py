@@ -161,13 +161,9 @@ class Audit:
         return text
 
     def _repr_html_(self) -> str:
-        from html import escape
+        from oversafe.report.page import framed
 
-        # A frame of its own origin: the notebook's styles do not reach in, nor does the page reach out.
-        return (
-            '<iframe title="Privacy audit" style="width:100%;height:48em;border:0" sandbox="allow-scripts" '
-            f'srcdoc="{escape(self.to_html())}"></iframe>'
-        )
+        return framed("Privacy audit", self.to_html())
 
     def __repr__(self) -> str:
         name = shorten(str(self.facts.get("name", "a release")), 60)
@@ -187,7 +183,6 @@ def audit(
     holdout: pd.DataFrame | str | Path | None = None,
     guarantee: Guarantee | None = None,
     time_limit: float | None = None,
-    progress: Callable[[str], None] | None = None,
     on_progress: Callable[[str, float], None] | None = None,
     name: str | None = None,
     resume: str | Path | None = None,
@@ -209,8 +204,6 @@ def audit(
     time_limit : float, optional
         Seconds after which no further attack is started. Ctrl-C ends the attacks as well; the audit then
         tells what was found until then.
-    progress : callable, optional
-        Called with the name of each step.
     on_progress : callable, optional
         Called with the name of each step as it starts, and the share of the work that is done, as far as it can be
         told beforehand.
@@ -263,8 +256,6 @@ def audit(
         if time_limit is not None and time.monotonic() - start > time_limit:
             not_run[title] = f"the time limit of {time_limit:g} s had passed"
             continue
-        if progress is not None:
-            progress(title)
         if on_progress is not None:
             on_progress(title, min(1.0, done / all_work))
         done += _WORK.get(title.partition(" on ")[0], 1.0)

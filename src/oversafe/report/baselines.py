@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 
 from oversafe.attack.base import AttackResult, wilson_interval
 
@@ -71,14 +70,6 @@ def rates_by_secret(result: AttackResult) -> list[Rate]:
         Rate(str(secret), risk, (low, high), "attack")
         for secret, risk, low, high in rows.itertuples(index=False)
     ]
-
-
-def figures_by_baseline(result: AttackResult) -> pd.DataFrame | None:
-    """Return similarity figures of the release beside those of other people, where an attack has them."""
-    evidence = result.evidence
-    if {"figure", "release", "baseline"} <= set(evidence.columns):
-        return evidence
-    return None
 
 
 def _copies(details: dict[str, Any]) -> list[Rate]:

@@ -1,21 +1,17 @@
-"""Charts as SVG without scripts, in the page's colours in light, dark and print, that tell their values on hover.
-
-Colours and strokes are classes of the page's style sheet, not attributes, so that one drawing serves every theme.
-"""
+"""Charts of an audit as SVG, in the page's colours in light, dark and print, that tell their values on hover."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 from markupsafe import Markup, escape
 
 from oversafe.report.baselines import Rate
 from oversafe.report.cells import cell, percent, percent_range
 from oversafe.report.picture import READ_BACK, REAL, RELEASED, SHOWN
+from oversafe.report.plane import Plane
 from oversafe.report.verdict import EXPOSED_FROM, Level
 from oversafe.text import shorten
 
@@ -69,46 +65,19 @@ def rate_rows(bars: Sequence[Rate], *, limit: bool = False) -> list[dict[str, ob
     ]
 
 
-_WIDTH, _HEIGHT = 640, 430
-_LEFT, _RIGHT, _TOP, _BOTTOM = 74, 16, 14, 58
-
-
 def records_chart(points: pd.DataFrame) -> Markup:
     """Return released rows and the records read out of them, with the lines that meet in one record."""
-    x_ticks, x_at = _axis(points["x"], _LEFT, _WIDTH - _RIGHT)
-    y_ticks, y_at = _axis(points["y"], _HEIGHT - _BOTTOM, _TOP)
-    x_name, y_name = (escape(shorten(str(points.attrs[axis]), 60)) for axis in ("x", "y"))
-    parts = [
-        f'<svg class="records" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{_description(points)}">'
-    ]
-    for value in x_ticks:
-        parts.append(
-            f'<line class="grid" x1="{x_at(value)}" x2="{x_at(value)}" y1="{_TOP}" y2="{_HEIGHT - _BOTTOM}"/>'
-            f'<text x="{x_at(value)}" y="{_HEIGHT - _BOTTOM + 20}" text-anchor="middle">{value:g}</text>'
-        )
-    for value in y_ticks:
-        parts.append(
-            f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y_at(value)}" y2="{y_at(value)}"/>'
-            f'<text x="{_LEFT - 9}" y="{y_at(value) + 5}" text-anchor="end">{value:g}</text>'
-        )
-    parts.append(
-        f'<text class="axis" x="{(_LEFT + _WIDTH - _RIGHT) / 2}" y="{_HEIGHT - 12}" '
-        f'text-anchor="middle">{x_name}</text>'
-        f'<text class="axis" transform="translate(18 {(_TOP + _HEIGHT - _BOTTOM) / 2}) rotate(-90)" '
-        f'text-anchor="middle">{y_name}</text>'
-    )
+    plane = Plane(points["x"], points["y"], points.attrs["x"], points.attrs["y"])
     # Plain values from here on: drawing hundreds of points through a DataFrame takes longer than all else on the page.
     places = [
-        _Place(kind, line, x_at(x), y_at(y), x, y)
+        _Place(kind, line, plane.x(x), plane.y(y), x, y)
         for x, y, kind, line in points[["x", "y", "kind", "line"]].itertuples(index=False, name=None)
     ]
-    parts += [_dot(p, "row", 2.4) for p in places if p.kind == RELEASED and p.line < 0]
-    parts += _lines(places)
+    plane.add(*(_dot(p, "row", 2.4) for p in places if p.kind == RELEASED and p.line < 0), *_lines(places))
     # The last drawn is on top: the records over the rows, the one that is told about over all.
     for kind, css, radius in ((REAL, "real", 8.5), (READ_BACK, "read", 4.5), (SHOWN, "shown", 7.5)):
-        parts += [_dot(p, css, radius) for p in places if p.kind == kind]
-    parts.append("</svg>")
-    return Markup("".join(parts))
+        plane.add(*(_dot(p, css, radius) for p in places if p.kind == kind))
+    return plane.svg("records", _description(points))
 
 
 class _Place(NamedTuple):
@@ -148,7 +117,7 @@ def _dot(place: _Place, css: str, radius: float) -> str:
 
 
 def _description(points: pd.DataFrame) -> str:
-    x, y = (escape(shorten(str(points.attrs[axis]), 60)) for axis in ("x", "y"))
+    x, y = (shorten(str(points.attrs[axis]), 60) for axis in ("x", "y"))
     counts = points["kind"].value_counts()
     lines = points.loc[points["line"] >= 0, "line"].nunique()
     read_back = counts.get(READ_BACK, 0) + counts.get(SHOWN, 0)
@@ -160,20 +129,3 @@ def _description(points: pd.DataFrame) -> str:
 
 def _along(share: float) -> float:
     return round(4 + 200 * min(1.0, max(0.0, share)), 2)
-
-
-def _axis(values: pd.Series, start: float, end: float) -> tuple[list[float], Callable[[float], float]]:
-    """Return round numbers along an axis, and where a value is on the page."""
-    low, high = float(values.min()), float(values.max())
-    if high <= low:
-        low, high = low - 0.5, high + 0.5
-    margin = 0.04 * (high - low)
-    low, high = low - margin, high + margin
-    step = 10.0 ** math.floor(math.log10((high - low) / 5))
-    step *= next(factor for factor in (1, 2, 5, 10) if (high - low) / (factor * step) <= 6)
-    ticks = np.arange(math.ceil(low / step), math.floor(high / step) + 1) * step
-
-    def at(value: float) -> float:
-        return round(start + (value - low) / (high - low) * (end - start), 2)
-
-    return [float(f"{tick:.12g}") for tick in ticks], at

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from oversafe.attack import AttackResult
+from oversafe.checks import check_choice
 from oversafe.data.files import write_text
-from oversafe.errors import InputError
 from oversafe.experiment.compare import ORIGINAL
 from oversafe.experiment.compare import compare as run_cells
 from oversafe.measure.fidelity import FIGURES
@@ -213,9 +213,9 @@ class Comparison:
         return text
 
     def _repr_html_(self) -> str:
-        from html import escape
+        from oversafe.report.page import framed
 
-        return f'<iframe style="width:100%;height:40em;border:0" sandbox srcdoc="{escape(self.to_html())}"></iframe>'
+        return framed("Protections compared", self.to_html())
 
     def __str__(self) -> str:
         from oversafe.report.comparison_page import comparison_text
@@ -268,8 +268,7 @@ def compare(
     >>> result.recommendation.setting
     'histograms, epsilon 1'
     """
-    if score not in SCORES:
-        raise InputError(f"score = {score!r} was given; use one of {', '.join(SCORES)}")
+    check_choice("score", score, SCORES)
     if isinstance(table, str | Path):
         name = name or file_name(table)
     cells = run_cells(table, label, **options)
@@ -305,7 +304,7 @@ def recommend(
     settings: Sequence[Setting], original: tuple[float, float, float], score: str
 ) -> Recommendation:
     """Return which setting to take: never one whose release was read out."""
-    done = [s for s in settings if s.status == "done" and s.verdict is not None]
+    done = [s for s in settings if s.verdict is not None and np.isfinite(s.utility[0])]
     safe = [
         s for s in done if s.verdict is not None and s.verdict.level != "exposed" and not s.certain_records
     ]
@@ -314,7 +313,7 @@ def recommend(
         reason = (
             "every setting that was tried is exposed"
             if done
-            else "no setting ended without an error, so that there is nothing to choose from"
+            else "no setting ended with a score, so that there is nothing to choose from"
         )
         return Recommendation(
             None,

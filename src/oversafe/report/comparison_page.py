@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import io
+from itertools import pairwise, zip_longest
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from oversafe.report.comparison import Comparison, Setting
 from oversafe.report.page import cell, page_environment
-from oversafe.report.plots import svg
+from oversafe.report.plane import Plane, key
 from oversafe.text import shorten, showable
 
-_COLOURS = {"exposed": "#c8372d", "unproven": "#c98a12", "protected": "#2e8b57"}
 _COLUMNS = (
     ("utility", "utility"),
     ("privacy", "privacy"),
@@ -36,7 +36,7 @@ def comparison_page(comparison: Comparison) -> str:
         key=lambda row: float(row["sort"]["utility"]),
         reverse=True,
     )
-    drawn = [s for s in comparison.settings if s.status == "done"]
+    drawn = _drawn(comparison)
     return (
         page_environment()
         .get_template("comparison.html")
@@ -47,7 +47,7 @@ def comparison_page(comparison: Comparison) -> str:
             level=_level(comparison),
             columns=_COLUMNS,
             rows=rows,
-            chart=Markup(frontier_chart(comparison)) if drawn else None,
+            chart=frontier_chart(comparison) if drawn else None,
             details=[_details(s) for s in drawn],
             failed=[
                 (s.name, showable(s.error or "was not started"))
@@ -66,54 +66,48 @@ def _level(comparison: Comparison) -> str:
     return "exposed"
 
 
-def frontier_chart(comparison: Comparison) -> str:
+def frontier_chart(comparison: Comparison) -> Markup:
     """Return privacy against utility: one point per setting with its intervals, and the line that none beats."""
-    import altair as alt
+    known = [s for s in _drawn(comparison) if np.isfinite(s.utility[0])]
+    drawn = sorted(known, key=lambda s: s.utility[0], reverse=True)
+    score = comparison.score.replace("_", " ")
+    real = comparison.original[0]
+    plane = Plane(
+        (0.0, 1.0),
+        [real, *(end for s in drawn for end in s.utility)],
+        "privacy: 1 - the gravest attack's advantage over chance",
+        score,
+    )
+    plane.line([(0.0, real), (1.0, real)], "real-table")
+    best = sorted((s for s in drawn if s.on_frontier), key=lambda s: s.privacy[0])
+    # Between two settings only the worse of their figures is known to be within reach.
+    corners = [(at.privacy[0], after.utility[0]) for at, after in pairwise(best)]
+    steps = [(s.privacy[0], s.utility[0]) for s in best]
+    plane.line([p for pair in zip_longest(steps, corners) for p in pair if p], "frontier")
+    taken: list[tuple[float, float]] = []
+    for s in drawn:
+        (x, x_low, x_high), (y, y_low, y_high) = s.privacy, s.utility
+        level = "unknown" if s.verdict is None else s.verdict.level
+        plane.line([(x_low, y), (x_high, y)], f"interval {level}")
+        plane.line([(x, y_low), (x, y_high)], f"interval {level}")
+        plane.dot(x, y, level, 5, f"{shorten(s.name, 80)}: {score} {y:.3f}, privacy {x:.2f}")
+        # A name stands where the chart has room for it, and below those of the points above it.
+        left, top = plane.x(x), plane.y(y) - 9
+        while any(abs(top - other) < 14 and abs(left - start) < 150 for start, other in taken):
+            top += 14
+        taken.append((left, top))
+        side, anchor = (8, "start") if x < 0.6 else (-8, "end")
+        plane.add(
+            f'<text x="{left + side}" y="{top}" text-anchor="{anchor}">{escape(shorten(s.name, 40))}</text>'
+        )
+    levels = ("exposed", "unproven", "protected")
+    return plane.svg("", f"{len(drawn)} settings by privacy and {score}") + key(
+        [(name, name) for name in levels]
+    )
 
-    data = pd.DataFrame(
-        [
-            {
-                "setting": shorten(s.name, 40),
-                "utility": s.utility[0],
-                "utility_low": s.utility[1],
-                "utility_high": s.utility[2],
-                "privacy": s.privacy[0],
-                "privacy_low": s.privacy[1],
-                "privacy_high": s.privacy[2],
-                "verdict": "unknown" if s.verdict is None else s.verdict.level,
-                "frontier": s.on_frontier,
-            }
-            for s in comparison.settings
-            if s.status == "done"
-        ]
-    )
-    colour = alt.Color(
-        "verdict:N",
-        title=None,
-        legend=alt.Legend(orient="top"),
-        scale=alt.Scale(domain=list(_COLOURS), range=list(_COLOURS.values())),
-    )
-    x = alt.X(
-        "privacy:Q",
-        title="privacy: 1 - the gravest attack's advantage over chance",
-        scale=alt.Scale(domain=[0, 1]),
-        axis=alt.Axis(format="%"),
-    )
-    y = alt.Y("utility:Q", title=comparison.score.replace("_", " "), scale=alt.Scale(zero=False))
-    base = alt.Chart(data)
-    parts: list[Any] = [
-        base.transform_filter("datum.frontier")
-        .mark_line(interpolate="step-before", strokeDash=[5, 4], color="#7a7f87")
-        .encode(x=x, y=y, order="privacy:Q"),
-        base.mark_rule(opacity=0.35).encode(x=x, y=alt.Y("utility_low:Q"), y2="utility_high:Q", color=colour),
-        base.mark_rule(opacity=0.35).encode(x=alt.X("privacy_low:Q"), x2="privacy_high:Q", y=y, color=colour),
-        base.mark_point(filled=True, size=90, opacity=1).encode(x=x, y=y, color=colour),
-        base.mark_text(align="left", dx=7, dy=-7, color="#7a7f87").encode(x=x, y=y, text="setting:N"),
-        alt.Chart(pd.DataFrame({"at": [comparison.original[0]]}))
-        .mark_rule(color="#7a7f87", strokeDash=[2, 3])
-        .encode(y="at:Q"),
-    ]
-    return svg(alt.layer(*parts).properties(width=640, height=380))
+
+def _drawn(comparison: Comparison) -> list[Setting]:
+    return [s for s in comparison.settings if s.status == "done"]
 
 
 def comparison_text(comparison: Comparison) -> str:

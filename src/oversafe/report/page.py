@@ -295,3 +295,11 @@ def page_environment() -> Environment:
     environment.filters["percent"] = percent
     environment.filters["breakable"] = _breakable
     return environment
+
+
+def framed(title: str, page: str) -> str:
+    """Return a page in a frame of its own origin: a notebook's styles do not reach in, nor does the page reach out."""
+    return (
+        f'<iframe title="{escape(title)}" style="width:100%;height:48em;border:0" sandbox="allow-scripts" '
+        f'srcdoc="{escape(page)}"></iframe>'
+    )

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from oversafe.data.files import write_text
 from oversafe.experiment.papers.base import Plot
 from oversafe.experiment.reproduce import Reproduction
 from oversafe.report.audit import plain
 from oversafe.report.page import page_environment
-from oversafe.report.plots import svg
+from oversafe.report.plane import Plane, group_class, key
 from oversafe.text import showable
 
+# As many as the style sheet has, "shade-0" and so on.
+_SHADES = 7
 _MARKS = {True: "", False: "differs", None: "not measured"}
 
 
@@ -34,7 +37,7 @@ def reproduction_page(found: Reproduction) -> str:
         claims=[(c.sentence, {True: "holds", False: "does not hold", None: "undecided"}[c.holds], c.measured)
                 for c in found.summary.claims],
         extra=[(name, _plain_table(table)) for name, table in found.summary.tables.items()],
-        plots=[(plot.title, Markup(draw(plot))) for plot in found.summary.plots if len(plot.data)],
+        plots=[(plot.title, draw(plot)) for plot in found.summary.plots if len(plot.data)],
     )  # fmt: skip
 
 
@@ -92,44 +95,57 @@ def reproduction_summary(found: Reproduction) -> Any:
     return Group(*parts)
 
 
-def draw(plot: Plot) -> str:
-    """Return a plot as SVG."""
-    import altair as alt
-
-    data = plot.data
+def draw(plot: Plot) -> Markup:
+    """Return a plot as SVG, one drawing for each facet, and the key to its groups."""
+    data = plot.data.dropna(subset=["x", "y"])
+    parts = data.groupby("facet", sort=False) if "facet" in data else [("", data)]
     if plot.kind == "map":
-        chart = (
-            alt.Chart(data)
-            .mark_rect()
-            .encode(
-                x=alt.X("x:O", title=plot.x, axis=alt.Axis(labelOverlap=True)),
-                y=alt.Y("group:O", title=plot.y, sort="descending", axis=alt.Axis(labelOverlap=True)),
-                color=alt.Color("y:Q", title=None, scale=alt.Scale(scheme="viridis")),
-            )
+        ends = [f"{data['y'].min():.2g}", *[""] * (_SHADES - 2), f"{data['y'].max():.2g}"]
+        entries = [(f"shade-{shade}", told) for shade, told in enumerate(ends)]
+        return Markup("").join(_map(plot, part, str(facet)) for facet, part in parts) + key(entries)
+    colours = {group: group_class(i) for i, group in enumerate(data["group"].unique())}
+    drawings = Markup("").join(_by_group(plot, part, str(facet), colours) for facet, part in parts)
+    return drawings + key([(css, str(group)) for group, css in colours.items()])
+
+
+def _map(plot: Plot, data: pd.DataFrame, facet: str) -> Markup:
+    rows, columns = data["group"].nunique(), data["x"].nunique()
+    plane = Plane(data["x"].astype(str), data["group"].astype(str), plot.x, plot.y, heading=facet)
+    width, height = (plane.right - plane.left) / columns, (plane.bottom - plane.top) / rows
+    shades = pd.cut(data["y"], _SHADES, labels=False)
+    for x, group, y, shade in zip(data["x"], data["group"], data["y"], shades, strict=True):
+        left, top = plane.x(str(x)) - width / 2, plane.y(str(group)) - height / 2
+        plane.add(
+            f'<rect class="shade-{shade}" x="{left:.2f}" y="{top:.2f}" width="{width:.2f}" height="{height:.2f}">'
+            f"<title>{escape(f'{plot.x} {x}, {plot.y} {group}: {y:.3f}')}</title></rect>"
         )
-        if "facet" not in data.columns:
-            return svg(chart.properties(width=420, height=260))
-        return svg(
-            chart.properties(width=230, height=230).facet(
-                facet=alt.Facet("facet:N", title=None, sort=None), columns=3
-            )
-        )
-    kind = "Q" if pd.api.types.is_numeric_dtype(data["x"]) else "N"
-    x = alt.X(f"x:{kind}", title=plot.x, sort=None)
-    y = alt.Y("y:Q", title=plot.y, scale=alt.Scale(zero=plot.kind == "bars"))
-    colour = alt.Color("group:N", title=None, sort=None, scale=alt.Scale(scheme="tableau10"))
-    base = alt.Chart(data)
-    chart = {
-        "line": lambda: base.mark_line(point=True).encode(x=x, y=y, color=colour),
-        "points": lambda: base.mark_point(filled=True, size=70).encode(x=x, y=y, color=colour),
-        "bars": lambda: base.mark_bar().encode(x=x, xOffset="group:N", y=y, color=colour),
-    }[plot.kind]()
-    if {"low", "high"} <= set(data.columns) and plot.kind != "bars":
-        chart = base.mark_rule(opacity=0.4).encode(x=x, y="low:Q", y2="high:Q", color=colour) + chart
-    chart = chart.properties(width=300 if "facet" in data.columns else 520, height=260)
-    if "facet" in data.columns:
-        chart = chart.facet(facet=alt.Facet("facet:N", title=None), columns=2)
-    return svg(chart)
+    return plane.svg("", f"{plot.title} {facet}")
+
+
+def _by_group(plot: Plot, data: pd.DataFrame, facet: str, colours: Mapping[Any, str]) -> Markup:
+    figures = data[[name for name in ("y", "low", "high") if name in data]].to_numpy().ravel()
+    # Names are long, so that they stand one below the other, with their figures to the right.
+    lying = plot.kind == "points" and not pd.api.types.is_numeric_dtype(data["x"])
+    if lying:
+        height = 100 + 28 * data["x"].nunique()
+        plane = Plane(figures, data["x"][::-1], plot.y, plot.x, heading=facet, height=height)
+    else:
+        plane = Plane(data["x"], figures, plot.x, plot.y, heading=facet, height=320)
+
+    def at(x: Any, y: float) -> tuple[Any, Any]:
+        return (y, x) if lying else (x, y)
+
+    for group, part in data.groupby("group", sort=False):
+        if plot.kind == "line":
+            plane.line(zip(part["x"], part["y"], strict=True), colours[group])
+        for row in part.to_dict("records"):
+            if "low" in row:
+                plane.line(
+                    [at(row["x"], row["low"]), at(row["x"], row["high"])], f"interval {colours[group]}"
+                )
+            radius = 3 if plot.kind == "line" else 5
+            plane.dot(*at(row["x"], row["y"]), colours[group], radius, f"{group}, {row['x']}: {row['y']:.3f}")
+    return plane.svg("", f"{plot.title} {facet}")
 
 
 def _lines(part: pd.DataFrame) -> list[dict[str, str]]:

@@ -20,8 +20,7 @@ from oversafe.experiment.imbalance import (
     private_scores,
     scores_of,
 )
-from oversafe.experiment.papers.base import Claim, Paper, Plot, Summary, as_rows, beside, published
-from oversafe.experiment.papers.smote_and_mirrors import EIGHT
+from oversafe.experiment.papers.base import EIGHT, Claim, Paper, Plot, Summary, as_rows, beside, published
 
 _EPSILONS = (0.05, 0.1, 0.5, 1.0, 5.0)
 _QUICK_EPSILONS = (0.1, 1.0, 5.0)
@@ -204,7 +203,7 @@ def _places() -> pd.DataFrame:
     return pd.DataFrame({"x1": np.tile(steps, _STEPS), "x2": np.repeat(steps, _STEPS)})
 
 
-def summarize(table: pd.DataFrame, quick: bool) -> Summary:
+def summarize(table: pd.DataFrame) -> Summary:
     """Return the non-private tables beside the published ones, and the ranks of the private approaches."""
     done = table[table["status"] == "done"]
     rows: list[dict[str, Any]] = []

@@ -114,7 +114,7 @@ def _made(variant: dict[str, Any], known: list[str], X: pd.DataFrame, y: pd.Seri
     return kinds[method](random_state=0, **settings).fit_resample(X, y)
 
 
-def summarize(table: pd.DataFrame, quick: bool) -> Summary:
+def summarize(table: pd.DataFrame) -> Summary:
     """Return what the figures of the paper show, and the cost beside the published one."""
     from oversafe.measure import bayes_sign_test
 

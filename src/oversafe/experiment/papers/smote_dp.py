@@ -207,7 +207,7 @@ _RUN: dict[str, Callable[..., dict[str, Any]]] = {
 }
 
 
-def summarize(table: pd.DataFrame, quick: bool) -> Summary:
+def summarize(table: pd.DataFrame) -> Summary:
     """Return the Gaussian experiment beside the published one, and what the figures of the paper show."""
     done = table[table["status"] == "done"]
     printed = published("smote_dp_fnorm").set_index("mechanism")["covariance_fnorm"]

@@ -121,7 +121,7 @@ def _some(places: np.ndarray, y: pd.Series, rows: int | None) -> np.ndarray:
     return np.sort(train_test_split(places, train_size=rows, stratify=y.iloc[places], random_state=0)[0])
 
 
-def summarize(table: pd.DataFrame, quick: bool) -> Summary:
+def summarize(table: pd.DataFrame) -> Summary:
     """Return Tables 2 to 6 beside the published ones."""
     from oversafe.measure import friedman_holm, tradeoff
 

@@ -8,7 +8,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from oversafe.checks import check_choice
 from oversafe.errors import InputError
+from oversafe.measure.tradeoff import frontier
 from oversafe.report.displays.axes import LEAK, RELEASED, axes_for
 from oversafe.text import shorten
 
@@ -72,10 +74,7 @@ class FrontierDisplay:
     @property
     def on_frontier(self) -> NDArray[np.bool_]:
         """Which methods no other is at least as good in both, and better in one."""
-        private = -self.privacy if self.lower_is_more_private else self.privacy
-        as_good = (private[None, :] >= private[:, None]) & (self.utility[None, :] >= self.utility[:, None])
-        better = (private[None, :] > private[:, None]) | (self.utility[None, :] > self.utility[:, None])
-        return ~(as_good & better).any(axis=1) & np.isfinite(private) & np.isfinite(self.utility)
+        return frontier(-self.privacy if self.lower_is_more_private else self.privacy, self.utility)
 
     @classmethod
     def from_arrays(
@@ -108,8 +107,7 @@ class FrontierDisplay:
         ax : matplotlib axes, optional
             Where to draw; a new figure when not given.
         """
-        if more_private not in ("lower", "higher"):
-            raise InputError(f"more_private = {more_private!r} was given; use 'lower' or 'higher'")
+        check_choice("more_private", more_private, ("lower", "higher"))
         figures = {"privacy": np.asarray(privacy, dtype=float), "utility": np.asarray(utility, dtype=float)}
         for what, values in figures.items():
             if values.shape != (len(names),):

@@ -1,0 +1,43 @@
+"""Settings that are refused alike everywhere: what was given, and what to use instead."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+from oversafe.errors import InputError
+
+
+def check_count(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
+    """Return a whole number, or refuse what is none or beyond these ends."""
+    if not _is(Integral, value) or value < least or (most is not None and value > most):
+        ends = f"of at least {least}" if most is None else f"from {least} to {most:,}"
+        raise InputError(f"{name} = {value!r} was given; use a whole number {ends}")
+    return int(value)
+
+
+def check_share(name: str, value: Any, low: float, high: float) -> None:
+    """Refuse a setting that is no number between two ends, which are allowed."""
+    if not _is(Real, value) or not low <= value <= high:
+        raise InputError(f"{name} = {value!r} was given; use a number from {low:g} to {high:g}")
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Refuse a setting that is no finite number above 0."""
+    if not _is(Real, value) or not 0 < value < math.inf:
+        raise InputError(f"{name} = {value!r} was given; use a finite number above 0")
+
+
+def check_choice(name: str, value: Any, allowed: Iterable[Any]) -> None:
+    """Refuse a setting that is none of those allowed."""
+    *others, last = allowed
+    if value in (*others, last):
+        return
+    raise InputError(f"{name} = {value!r} was given; use {', '.join(map(repr, others))} or {last!r}")
+
+
+def _is(kind: type, value: Any) -> bool:
+    # In Python True is a number; as a setting it is a slip.
+    return isinstance(value, kind) and not isinstance(value, bool)
