@@ -1,6 +1,7 @@
 """A guarantee knows of the searches and pipelines that a fit is part of."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from imblearn.pipeline import make_pipeline as make_sampling_pipeline
 from sklearn.linear_model import LogisticRegression
@@ -8,9 +9,9 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
+from oversafe.data import Schema
 from oversafe.learn import PrivateLogisticRegression, TuningWarning
 from oversafe.protect import SMOTE, GaussianCopula, HistogramSynthesizer
-from tests.protect.conformance import public_schema
 
 CLASSES = ["rare", "usual"]
 
@@ -27,10 +28,10 @@ def learner(**settings):
 
 
 def synthesizer(X, **settings):
-    import pandas as pd
-
-    frame = pd.DataFrame(X, columns=["x0", "x1"])
-    return HistogramSynthesizer(schema=public_schema(frame), classes=CLASSES, **settings)
+    schema = Schema.infer(pd.DataFrame(X, columns=["x0", "x1"]))
+    for name in schema.names:
+        schema = schema.declare(name, domain="public", source="a textbook")
+    return HistogramSynthesizer(schema=schema, classes=CLASSES, **settings)
 
 
 def test_steps_that_saw_the_data_are_named(data):

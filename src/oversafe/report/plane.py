@@ -122,7 +122,9 @@ def _axis(values: pd.Series, start: float, end: float) -> tuple[Ticks, Scale]:
     if not pd.api.types.is_numeric_dtype(values):
         slot = (end - start) / values.nunique()
         places = {name: round(start + (i + 0.5) * slot, 2) for i, name in enumerate(values.unique())}
-        return [(at, _shown(name)) for name, at in places.items()], places.__getitem__
+        # Names that would run into each other are left out: upright ones need their height, the others their width.
+        every = max(1, math.ceil((18 if end < start else 40) / abs(slot)))
+        return [(at, _shown(name)) for name, at in list(places.items())[::every]], places.__getitem__
     known = values[np.isfinite(values.astype(float))]
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
     if high <= low:
