@@ -107,10 +107,10 @@ def test_clones_and_pickles_charge_the_same_budget(ledger, table):
     assert ledger.remaining("patients").charges == 3 and ledger.verify().ok
 
 
-def test_a_set_of_values_that_pure_privacy_cannot_find_is_told_to_the_ledger(ledger, table):
-    X, y = table
+def test_a_set_of_values_that_pure_privacy_cannot_find_is_told_to_the_ledger(ledger):
+    X, y = mixed_table(60_000)
     with pytest.raises(InputError, match="cannot find a set of values"):
-        synthesizer(ledger, X, schema=None, domains="private").fit(X, y)
+        synthesizer(ledger, X, epsilon=1.0, schema=None, domains="private").fit(X, y)
     with pytest.raises(InputError, match="set of labels"):
         synthesizer(ledger, X, classes=None, domains="private").fit(X, y)
     assert ledger.remaining("patients").epsilon == 1.0

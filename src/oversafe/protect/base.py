@@ -23,6 +23,7 @@ from oversafe.privacy.ledger import pay
 from oversafe.privacy.surroundings import surrounding_caveats, warn_if_tuned
 
 Material = tuple[pd.DataFrame, pd.Series]
+_SEVERAL = "labels in one column per class are checked all together; give them in one column"
 # About four gigabytes of numbers.
 _MOST_SPARSE_CELLS = 500_000_000
 
@@ -191,13 +192,10 @@ class Synthesizer(Protector):
         several = self._shape.label_kind == "indicator" or (
             self._shape.label_kind == "frame" and len(self._shape.label_name) > 1
         )
-        if guarantee.status == "proven" and several:
-            guarantee = guarantee.weaken(
-                "labels in one column per class are checked all together; give them in one column"
-            )
+        caveats = [*([_SEVERAL] if several else []), *self._caveats]
         if guarantee.status == "none":
             return guarantee
-        return guarantee.weaken(*(caveat for caveat in self._caveats if caveat not in guarantee.caveats))
+        return guarantee.weaken(*(caveat for caveat in caveats if caveat not in guarantee.caveats))
 
     def sample(
         self, n: int | None = None, *, class_counts: Mapping[Any, int] | None = None
