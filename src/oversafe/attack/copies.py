@@ -188,7 +188,8 @@ def aligned(tables: dict[str, Any]) -> dict[str, pd.DataFrame]:
     shared = [c for c in frames["real"].columns if all(c in frame.columns for frame in frames.values())]
     if not shared:
         raise InputError(f"the tables {', '.join(frames)} have no column in common; name the columns alike")
-    return {name: frame[shared] for name, frame in frames.items()}
+    # By position: a name such as True would be taken for a choice of rows.
+    return {name: frame.iloc[:, frame.columns.get_indexer(shared)] for name, frame in frames.items()}
 
 
 def _row_numbers(tables: dict[str, Any]) -> dict[str, NDArray[np.int64]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from oversafe.data.column import as_number
 from oversafe.errors import InputError
@@ -33,6 +34,27 @@ def check_label_kind(dtype: Any, classes: Sequence[Any]) -> None:
             f"the labels are numbers, and the classes {listed([str(label) for label in classes])} are declared; "
             "declare the numbers (scikit-learn's own voting and calibration pass numbers in place of text)"
         )
+
+
+def found_classes(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the classes that labels have, in order, and each label's position among them, or say what is wrong."""
+    from sklearn.utils import assert_all_finite
+    from sklearn.utils.multiclass import check_classification_targets
+
+    if labels.dtype.kind == "f":
+        assert_all_finite(labels, input_name="y")
+    if labels.dtype == object and pd.isna(labels).any():
+        raise InputError(f"{int(pd.isna(labels).sum())} rows have no label; drop or label them")
+    try:
+        check_classification_targets(labels)
+        classes, codes = np.unique(labels, return_inverse=True)
+    except TypeError as error:
+        raise InputError(
+            f"the labels cannot be put in order ({error}); give numbers or text, not both"
+        ) from error
+    if len(classes) < 2:
+        raise InputError(f"the labels need to have more than 1 class; got 1 class ({classes[0]!r}) instead")
+    return classes, codes.astype(np.int64).ravel()
 
 
 def check_labels(labels: pd.Series) -> None:

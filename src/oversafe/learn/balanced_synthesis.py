@@ -10,12 +10,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oversafe.checks import check_count
 from oversafe.data.encode import column_codes, domain_codes
-from oversafe.data.schema import Schema
+from oversafe.data.labels import found_classes
+from oversafe.data.schema import Schema, check_table
 from oversafe.errors import InputError
 from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.base import Synthesizer
@@ -180,6 +180,8 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
         if y is None:
             raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         if isinstance(X, pd.DataFrame):
+            if not X.columns.is_unique:
+                check_table(X)
             validate_data(self, X, skip_check_array=True)
             if len(X) == 0:
                 raise InputError("the table has 0 sample(s); give at least one row")
@@ -190,7 +192,7 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
             # Where the labels are paid for, no check may look at all of them.
             paid = getattr(self.synthesizer, "domains", "data") == "private"
             if self.classes is None and self.schema is None and not paid:
-                check_classification_targets(labels)
+                found_classes(labels)
             y = y if isinstance(y, pd.Series) else labels
         return X, y
 

@@ -12,14 +12,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oversafe.checks import check_positive
 from oversafe.data.column import Column
 from oversafe.data.encode import column_codes
-from oversafe.data.labels import check_label_kind, in_order
+from oversafe.data.labels import check_label_kind, found_classes, in_order
 from oversafe.data.schema import Schema, check_table
 from oversafe.errors import InputError
 from oversafe.learn.features import (
@@ -210,22 +209,8 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
             declared, caveats = y.dtype.categories.tolist(), [LABELS_READ]
         if declared is None:
             labels = column_or_1d(np.asarray(y), warn=True)
-            if labels.dtype.kind == "f":
-                assert_all_finite(labels, input_name="y")
-            if labels.dtype == object and pd.isna(labels).any():
-                raise InputError(f"{int(pd.isna(labels).sum())} rows have no label; drop or label them")
-            try:
-                check_classification_targets(labels)
-                self.classes_, codes = np.unique(labels, return_inverse=True)
-            except TypeError as error:
-                raise InputError(
-                    f"the labels cannot be put in order ({error}); give numbers or text, not both"
-                ) from error
-            if len(self.classes_) < 2:
-                raise InputError(
-                    f"the labels need to have more than 1 class; got 1 class ({self.classes_[0]!r}) instead"
-                )
-            return codes.astype(np.int64).ravel(), [LABELS_READ]
+            self.classes_, codes = found_classes(labels)
+            return codes, [LABELS_READ]
         declared = in_order(declared)
         if len(declared) < 2 or len(set(declared)) < len(declared):
             raise InputError(f"classes = {declared!r} was given; give at least two labels, each once")
