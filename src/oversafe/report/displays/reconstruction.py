@@ -100,7 +100,9 @@ class ReconstructionDisplay:
         records = records.set_axis(released.columns, axis=1)
         pairs = _pairs(result)
         if columns is None:
-            columns = best_columns(released, records, pairs)
+            # An estimate would stand beside its record.
+            certain = records.loc[:, ~result.estimated.any().to_numpy(dtype=bool)]
+            columns = best_columns(released, certain if certain.shape[1] > 1 else records, pairs)
         if len(columns) != 2 or any(name not in released.columns for name in columns):
             raise InputError(f"columns = {columns!r} was given; name two columns of the attacked table")
         x, y = columns
