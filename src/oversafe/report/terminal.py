@@ -75,6 +75,12 @@ def _size(audit: Audit) -> str:
 
 
 def _wrapped(text: str, indent: str = "", first: str = "") -> list[str]:
-    return textwrap.wrap(
-        showable(text), _WIDTH, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False
+    # A figure and its unit stay on one line.
+    lines = textwrap.wrap(
+        showable(text).replace(" %", "\0%"),
+        _WIDTH,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
     )
+    return [line.replace("\0", " ") for line in lines]
