@@ -235,7 +235,7 @@ def test_advice_after_a_nominal_release_says_what_to_edit():
     )
     facts = {"label": "y", "real_rows": 3, "holdout_rows": 1, "not_released": ["patient id", "name"]}
     step = advice("unproven", [], nominal, facts, {"real": "t.csv", "method": "privbayes"})[0]
-    assert 'domain = "public"' in step.sentence and "read from the data: 'age'" in step.sentence
+    assert 'domain = "public"' in step.sentence and "nominal guarantee again" in step.sentence
     assert step.commands[1] == (
         "oversafe protect t.csv --label y --drop 'patient id' --drop name --method privbayes --epsilon 2 "
         "--schema schema.toml --out protected.csv"

@@ -90,11 +90,9 @@ _EDIT = (
 def _proven_instead(guarantee: Guarantee) -> str:
     """Return how to come to a table with a proven guarantee."""
     if guarantee.status == "nominal":
-        why = "; ".join(caveat.rstrip(".") for caveat in guarantee.caveats if caveat != SEEDED)
-        because = f" (what is missing: {shorten(why, _MOST_CHARACTERS)})" if why else ""
         return (
-            f"The guarantee of this release is nominal{because}. {_EDIT}. Without these changes the same commands give "
-            "a nominal guarantee again."
+            f"The guarantee of this release is nominal, for the reasons named with it. {_EDIT}. Without these changes "
+            "the same commands give a nominal guarantee again."
         )
     return (
         f"Hand out a table with a proven guarantee. {_EDIT}; then protect the original table and audit the "
