@@ -206,7 +206,7 @@ def _chart(points: pd.DataFrame) -> dict[str, Any]:
             if lines == 1
             else f"{lines} straight lines of released rows meet"
         )
-        caption = f"{met} in the large red one. Two columns are drawn; the lines hold in all, but for rounding. {caption}"
+        caption = f"{met} in the large red record. But for rounding they do so in all columns. {caption}"
     return {
         "drawing": records_chart(points),
         "lines": lines,
