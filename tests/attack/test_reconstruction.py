@@ -169,6 +169,8 @@ def test_records_have_the_tables_columns_and_units() -> None:
         "released_rows",
         "radius",
         "found_by",
+        "columns_read",
+        "estimated",
     ]
 
     real = frame.head(1).assign(height=105.0, dose=0.002, marker=3.0, ward="z", extra=1)
@@ -418,15 +420,7 @@ def whole_numbers(low: int, high: int, seed: int) -> tuple[np.ndarray, np.ndarra
     return real, X
 
 
-FEW_LEVELS = pytest.mark.xfail(
-    strict=True, reason="the stated errors are too small for numbers with few levels"
-)
-
-
-@pytest.mark.parametrize(
-    ("low", "high"),
-    [pytest.param(0, 3, marks=FEW_LEVELS), (18, 90), (-90, -18), (1000, 5000), (-500, 500)],
-)
+@pytest.mark.parametrize(("low", "high"), [(18, 90), (-90, -18), (1000, 5000), (-500, 500)])
 def test_whole_numbers_that_were_cut_off_are_filled_in(low: int, high: int) -> None:
     real, X = whole_numbers(low, high, seed=0)
     result = ReconSMOTE().run(X)
@@ -438,6 +432,69 @@ def test_whole_numbers_that_were_cut_off_are_filled_in(low: int, high: int) -> N
     assert ReconSMOTE().run(X[:, :4]).score(real[:, :4]) == (1.0, 1.0)
     assert result.errors[4].median() < 0.5
     assert (result.records[:, 4] == np.round(result.records[:, 4])).mean() > 0.9
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("low", "high"), [(0, 3), (18, 90), (-90, -18), (-500, 500)])
+def test_what_is_not_an_estimate_is_right(low: int, high: int, seed: int) -> None:
+    real, X = whole_numbers(low, high, seed)
+    result = ReconSMOTE().run(X)
+    far = np.abs(result.records[:, None, :4] - real[None, :, :4]).max(axis=2)
+    assert far.min(axis=1).max() < 1e-6
+    error = np.abs(result.records[:, 4] - real[far.argmin(axis=1), 4])
+    estimated = result.estimated[4].to_numpy()
+    assert (error[~estimated] == 0).all()
+    assert (error <= result.errors[4] + 1e-9).all()
+    assert not result.estimated[[0, 1, 2, 3]].any(axis=None)
+    # Three levels leave much open; of a wide column the rows say all.
+    assert 0 < estimated.mean() < 1 if high == 3 else not estimated.any()
+    assert (result.evidence["columns_read"] == np.where(estimated, 4, 5)).all()
+    assert (result.evidence["estimated"] == np.where(estimated, "4", "")).all()
+    assert result.details["read_in_all_columns"] == (~estimated).sum()
+    assert result.details["columns_estimated"] == ((4,) if estimated.any() else ())
+
+
+def test_a_record_that_stands_in_the_release_has_the_values_that_stand_there() -> None:
+    """Too few rows between the records to compute their ages, but the records themselves were handed out."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(1000, 4)), columns=list("abcd")).assign(
+        age=rng.integers(18, 100, 1000)
+    )
+    y = np.arange(1000) < 350
+    rows, labels = SMOTE(random_state=0).fit_resample(frame, y)
+    real = frame[y]
+    released = rows[labels].reset_index(drop=True)
+    result = ReconSMOTE().run(released, real=real)
+    assert result.details["columns_filled_in"] == ("age",) and result.details["released"] > 20
+    assert result.details["released"] == len(result.records) == result.details["recovered"]
+    assert result.details["precision"] == 1.0 and not result.estimated.any(axis=None)
+    named = real.iloc[result.evidence["real_row"]]
+    assert (result.records["age"].to_numpy() == named["age"].to_numpy()).all()
+
+
+def test_ages_that_the_rows_leave_open_are_said_to_be_estimates() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(1000, 4)), columns=list("abcd")).assign(
+        age=rng.integers(18, 100, 1000)
+    )
+    y = np.arange(1000) < 150
+    rows, _ = SMOTE(random_state=0).fit_resample(frame, y)
+    result = ReconSMOTE().run(rows.iloc[1000:].reset_index(drop=True), real=frame[y])
+    assert len(result.records) > 50 and result.details["precision"] == 1.0
+    estimated = result.estimated["age"].to_numpy()
+    assert 0 < estimated.sum() < len(estimated) / 2
+    error = result.records["age"].to_numpy() - frame[y].iloc[result.evidence["real_row"]]["age"].to_numpy()
+    assert (error[~estimated] == 0).all()
+    assert (np.abs(error) <= result.errors["age"]).all()
+
+
+def test_equal_records_with_gaps_count_once() -> None:
+    rng = np.random.default_rng(0)
+    real = pd.DataFrame(rng.normal(size=(30, 3)), columns=list("abc"))
+    X, _ = interpolated(real.to_numpy(), 600, rng)
+    gaps = pd.DataFrame({"a": [1.0, 1.0], "b": [2.0, 2.0], "c": [np.nan, np.nan]})
+    result = ReconSMOTE().run(pd.DataFrame(X, columns=list("abc")), real=pd.concat([real, gaps]))
+    assert result.details["distinct_real"] == 31
 
 
 def test_yes_or_no_that_was_cut_off_does_not_make_two_records_of_one() -> None:

@@ -220,3 +220,17 @@ def test_places_of_rows_are_weights_of_their_records() -> None:
     assert weights.sum(axis=1) == pytest.approx(1)
     assert ((weights != 0).sum(axis=1) == 2).all()
     assert np.array_equal(np.sort(np.argsort(weights != 0, axis=1)[:, -2:], axis=1), pair)
+
+
+def test_rows_bound_the_records_between_which_they_lie() -> None:
+    """The middle of 10 and an unknown record lies in [12, 13], so the unknown one in [14, 16]."""
+    rows = np.array([at(0, 1, 0.5), at(0, 1, 0.5)])
+    refined = refine(rows, np.array([[0, 1], [0, 1]]), TRIANGLE, ERRORS, exact=True)
+    known = np.array([10.0, -100.0, -100.0]), np.array([10.0, 100.0, 100.0])
+    found = refined.intervals(np.array([12.0, 11.6]), np.array([13.0, 13.1]), known, whole=False)
+    assert found is not None
+    assert np.allclose(found, [[10, 14, -100], [10, 16, 100]])
+    whole = refined.intervals(np.array([12.1, 11.6]), np.array([12.9, 13.1]), known, whole=True)
+    assert whole is not None
+    assert np.array_equal(whole, [[10, 15, -100], [10, 15, 100]])
+    assert refined.intervals(np.array([12.1, 13.0]), np.array([12.9, 14.0]), known, whole=False) is None

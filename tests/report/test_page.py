@@ -26,6 +26,7 @@ from oversafe.report.advice import advice
 from oversafe.report.baselines import rates
 from oversafe.report.cells import cell, percent, percent_range
 from oversafe.report.law import assess
+from oversafe.report.not_run import by_attack
 from oversafe.report.picture import READ_BACK, REAL, RELEASED, SHOWN, picture, shown_record, side_by_side
 
 
@@ -80,9 +81,10 @@ def test_the_policy_names_the_only_script_and_style_by_their_hashes(page):
 def test_every_part_that_a_reader_needs_is_there(page):
     text = text_of(page)
     for part in (
-        "15 real records were read out of this table with certainty.",
+        "15 real records were read out of this table with certainty, in all 10 columns. "
+        "15 of the 15 real records of the attacked classes stand in it as they are.",
         "The gravest finding",
-        "Every attack, the gravest first",
+        "Every attack, the highest risk first",
         "In the words of European law",
         "What the release promises",
         "What could not be checked, and why",
@@ -158,7 +160,14 @@ def test_no_picture_without_two_columns_of_numbers(report):
 
 @pytest.mark.parametrize(
     ("share", "shown"),
-    [(0.0, "0 %"), (0.001, "below 1 %"), (0.5, "50 %"), (0.999, "above 99 %"), (1.0, "100 %")],
+    [
+        (0.0, "0 %"),
+        (-1e-17, "0 %"),
+        (0.001, "below 1 %"),
+        (0.5, "50 %"),
+        (0.999, "above 99 %"),
+        (1.0, "100 %"),
+    ],
 )
 def test_percent(share, shown):
     assert percent(share) == shown
@@ -166,6 +175,8 @@ def test_percent(share, shown):
 
 def test_intervals_and_cells():
     assert percent_range(0.064, 1.0) == "6 to 100 %"
+    assert percent_range(-1e-17, 0.003) == "0 to 1 %"
+    assert percent_range(0.07, 0.57) == "7 to 57 %"
     assert [cell(v) for v in (None, np.nan, pd.NaT, True, 1 / 3, 7, "x" * 300)] == [
         "-",
         "-",
@@ -216,6 +227,80 @@ def test_advice_names_the_files_and_quotes_them():
     assert "without a seed" in advice("unproven", [], seeded, facts, {})[0].sentence
     (kept,) = advice("protected", [], PROVEN, {**facts, "holdout_rows": 2}, {})
     assert "manifest" in kept.sentence
+
+
+def test_advice_after_a_nominal_release_says_what_to_edit():
+    nominal = Guarantee.pure(2.0, "a theorem").weaken(
+        "the domains of these columns were read from the data: 'age'"
+    )
+    facts = {"label": "y", "real_rows": 3, "holdout_rows": 1, "not_released": ["patient id", "name"]}
+    step = advice("unproven", [], nominal, facts, {"real": "t.csv", "method": "privbayes"})[0]
+    assert 'domain = "public"' in step.sentence and "nominal guarantee again" in step.sentence
+    assert step.commands[1] == (
+        "oversafe protect t.csv --label y --drop 'patient id' --drop name --method privbayes --epsilon 2 "
+        "--schema schema.toml --out protected.csv"
+    )
+
+
+def test_each_reason_for_not_running_is_told_once():
+    not_run = {
+        "DistinSMOTE on class 'a'": "no row",
+        "ExactCopies": "no table",
+        "DistinSMOTE on class 'b'": "no row",
+        "DistinSMOTE on class 'c'": "another",
+    }
+    told = [
+        ("DistinSMOTE on classes 'a', 'b'", "no row"),
+        ("ExactCopies", "no table"),
+        ("DistinSMOTE on class 'c'", "another"),
+    ]
+    assert by_attack(not_run) == told
+    report = Audit(Verdict("unproven", "Nothing was tried."), (), NONE, not_run)
+    assert "DistinSMOTE on classes 'a', 'b' : no row." in text_of(report.to_html())
+    assert "Not run: DistinSMOTE on classes 'a', 'b' (no row)." in str(report)
+
+
+@pytest.fixture(scope="module")
+def three_classes():
+    """Synthetic rows alone, of two small classes and a large one; ages are whole numbers, some of them left open."""
+    rng = np.random.default_rng(0)
+    real = pd.DataFrame(rng.normal(size=(700, 4)), columns=list("abcd")).assign(
+        age=rng.integers(18, 100, 700)
+    )
+    y = pd.Series(np.repeat(["common", "rare", "rarest"], [500, 120, 80]))
+    X, labels = SMOTE(random_state=0).fit_resample(real, y)
+    release = X.assign(y=labels).iloc[np.r_[0:500, 700 : len(X)]].reset_index(drop=True)
+    return release, real.assign(y=y)
+
+
+def test_alone_and_beside_the_real_table_the_same_is_certain(three_classes):
+    release, real = three_classes
+    beside = audit(release, "y", real=real)
+    found = {f.result.details["class"]: f for f in beside.findings if f.result.name == "ReconSMOTE"}
+    assert set(found) == {"rare", "rarest"}
+    alone = [f for f in audit(release, "y").findings if f.certain_records]
+    assert {f.result.details["class"]: f.certain_records for f in alone} == {
+        label: f.certain_records for label, f in found.items() if f.certain_records
+    }
+    total = sum(f.certain_records for f in found.values())
+    assert beside.verdict.sentence.startswith(
+        f"{total} real records were read out of this table with certainty"
+    )
+    estimated = {label: f.result.details["columns_estimated"] for label, f in found.items()}
+    assert ("age",) in estimated.values()
+    assert "'age'" in beside.verdict.sentence and "estimate" in beside.verdict.sentence
+    page = text_of(beside.to_html())
+    assert f"Records read back {total} of 200 real ones" in page and "(estimated)" in page
+    assert "every attack on class 'common'" in beside.not_run
+    risks = [f.result.risk for f in beside.findings]
+    assert risks == sorted(risks, reverse=True)
+    for finding in found.values():
+        if finding.points is None or finding.result.details["columns_estimated"] == ():
+            continue
+        assert "age" not in (finding.points.attrs["x"], finding.points.attrs["y"])
+        rings = finding.points[finding.points["kind"] == REAL][["x", "y"]].to_numpy()
+        dots = finding.points[finding.points["kind"].isin([READ_BACK, SHOWN])][["x", "y"]].to_numpy()
+        assert np.abs(dots[:, None] - rings).max(axis=2).min(axis=1).max() < 1e-6
 
 
 def test_rates_are_held_against_what_chance_gives():

@@ -38,3 +38,44 @@ def test_rules(findings, guarantee, level):
     verdict = judge(findings, guarantee)
     assert verdict.level == level
     assert verdict.sentence.endswith(".")
+
+
+def read_out(label, certain, columns, estimated=()):
+    evidence = pd.DataFrame(
+        {"age": 1.0, "columns_read": columns, "estimated": ["age" if c < 2 else "" for c in columns]}
+    )
+    details = {"class": label, "columns": 2, "columns_estimated": estimated, "columns_left_out": ()}
+    result = AttackResult("ReconSMOTE", "reconstruction", 0.5, (0.4, 0.6), evidence, details)
+    return Finding(result, "read.", certain)
+
+
+def copies(label, copied, total, low=0.9):
+    details = {"class": label, "copied": copied, "distinct_real": total}
+    result = AttackResult("ExactCopies", "reconstruction", low, (low, 1.0), pd.DataFrame(), details)
+    return Finding(result, "copied.")
+
+
+def test_the_sentence_counts_all_classes_and_the_copies():
+    findings = [read_out("a", 2, [2, 2]), read_out("b", 3, [2, 2, 2]), copies("a", 7, 8), copies("b", 5, 9)]
+    assert judge(findings, NONE).sentence == (
+        "5 real records were read out of this table with certainty, in all 2 columns: 3 of class 'b', 2 of class 'a'. "
+        "12 of the 17 real records of the attacked classes stand in it as they are."
+    )
+    by_chance = [read_out("a", 1, [2]), copies("a", 3, 8, low=0.0)]
+    assert judge(by_chance, NONE).sentence == (
+        "1 real record was read out of this table with certainty, in all 2 columns."
+    )
+
+
+def test_what_is_estimated_is_not_called_certain():
+    findings = [read_out("a", 3, [2, 1, 1], ("age",))]
+    assert judge(findings, NONE).sentence == (
+        "3 real records were read out of this table with certainty, 1 of them in all 2 columns, "
+        "the others in at least 1 (other values of 'age' are estimates, marked as such)."
+    )
+
+
+@pytest.mark.parametrize(("low", "told"), [(0.9954, "at least 99 %"), (1.0, "100 %"), (0.5, "at least 50 %")])
+def test_nothing_succeeds_more_often_than_always(low, told):
+    sentence = judge([copies("a", 8, 8, low=low)], NONE).sentence
+    assert sentence == f"ExactCopies gains {told} over chance: copied."

@@ -17,13 +17,15 @@ from oversafe.attack.lines import neighbors_to_search, random_axis
 from oversafe.attack.noise import lines_at_their_error
 from oversafe.attack.points import BoolArray, FloatArray, IntArray, Points, read_points
 from oversafe.attack.recovery import Records, find_records
-from oversafe.attack.segments import shares_of
+from oversafe.attack.segments import WIDTH_OF_SPREAD, shares_of
 from oversafe.errors import InputError
 
 # Values that agree to this share of their column's range are equal.
 _EQUAL = 1e-6
 # Half a unit.
 _WHOLE = 0.5
+# Records are taken to lie within this many times the range of the released values, either side of its middle.
+_WIDEST = 5.0
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,16 @@ class ReconstructionResult(AttackResult):
         were filled in are not counted.
     errors : DataFrame
         How far each value may be from the true one, in the table's units.
+    estimated : DataFrame
+        Which values are estimates: those of coarser columns (whole numbers beside floats) that the released rows leave
+        open. All other values are read, to within their errors.
     """
 
     records: Any = field(default=None, repr=False)
     support: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False)
     radius: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
     errors: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
+    estimated: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
     _ranges: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
     _segments: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64), repr=False)
     _shares: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
@@ -217,7 +223,7 @@ class ReconSMOTE(Attack):
         on_ending = np.flatnonzero(records.segments[:, 0] >= 0)
         if records.rows:
             on_ending = np.union1d(on_ending, np.concatenate(records.rows))
-        frame, errors = _in_units(records, released, points)
+        frame, errors, estimated = _in_units(records, released, points)
         ranges = _ranges(points)
         filled_in = np.isin(np.arange(len(ranges)), list(points.coarse))
         measured = np.flatnonzero((ranges > 0) & ~filled_in)
@@ -228,6 +234,8 @@ class ReconSMOTE(Attack):
                 "released_rows": np.array([copies[those].sum() for those in records.rows], dtype=np.int64),
                 "radius": stated,
                 "found_by": records.found_by,
+                "columns_read": (frame.notna() & ~estimated).sum(axis=1).to_numpy(dtype=np.int64),
+                "estimated": _names_of(estimated),
             }
         )
         details: dict[str, Any] = {
@@ -239,7 +247,10 @@ class ReconSMOTE(Attack):
             "n_neighbors": n_neighbors,
             "tolerance": points.noise,
             "columns_left_out": points.left_out,
+            "columns": frame.shape[1],
             "columns_filled_in": tuple(points.frame.columns[position] for position in points.coarse),
+            "columns_estimated": tuple(frame.columns[estimated.any().to_numpy()]),
+            "read_in_all_columns": int((findings["columns_read"] == frame.shape[1]).sum()),
         }
         kind = recognise(points, lines, records)
         details["kind"], details["kind_reason"] = kind.name, kind.sentence
@@ -271,6 +282,7 @@ class ReconSMOTE(Attack):
             support=records.support,
             radius=stated,
             errors=errors,
+            estimated=estimated,
             _ranges=ranges,
             _segments=records.segments[points.row],
             _shares=shares_of(points.values, records.segments, places)[points.row],
@@ -301,19 +313,22 @@ def _released_row(places: FloatArray, radius: FloatArray, points: Points) -> Int
     return result
 
 
-def _in_units(records: Records, released: IntArray, points: Points) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the records in the table's columns and units, and the errors of their values."""
+def _in_units(
+    records: Records, released: IntArray, points: Points
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Return the records in the table's columns and units, the errors of their values, and which are estimates."""
     table, places = points.frame, records.places
-    first_row = np.unique(points.row, return_index=True)[1]
     columns: dict[int, Any] = {}
     errors: dict[int, Any] = {}
+    estimated = pd.DataFrame(False, index=range(len(places)), columns=range(table.shape[1]))
     for position in range(table.shape[1]):
         column = table.iloc[:, position]
         value, dtype = np.nan, "float" if pd.api.types.is_numeric_dtype(column.dtype) else "object"
         errors[position] = np.full(len(places), np.nan)
         if position in points.coarse:
-            given = column.to_numpy(dtype=float)[first_row]
-            columns[position], errors[position] = _filled_in(records, given, points.coarse[position])
+            columns[position], errors[position], estimated[position] = _filled_in(
+                records, column.to_numpy(dtype=float), points.coarse[position], released, points
+            )
             continue
         if _is_constant(column):
             value, dtype = column.iloc[0], column.dtype
@@ -331,24 +346,98 @@ def _in_units(records: Records, released: IntArray, points: Points) -> tuple[pd.
         columns[position] = np.where(released >= 0, given[released], scaled_back)
         errors[position] = records.radius * points.span[at]
     frame, error_frame = pd.DataFrame(columns), pd.DataFrame(errors)
-    frame.columns = error_frame.columns = table.columns
-    return frame, error_frame
+    frame.columns = error_frame.columns = estimated.columns = table.columns
+    return frame, error_frame, estimated
 
 
-def _filled_in(records: Records, given: FloatArray, error: float) -> tuple[FloatArray, FloatArray]:
-    """Return what the records have in a column that took no part in the geometry, and the errors of that."""
-    value, spread = records.refined.values(given, error)
-    if error != _WHOLE or (given != np.round(given)).any() or not len(value):
-        return value, spread
-    # Numbers that were cut off are half a unit closer to 0 on average, or lower; those that were rounded are
-    # not. The records have whole numbers.
-    for shift in (0.5 * np.sign(given), np.full(len(given), 0.5)):
-        moved, _ = records.refined.values(given + shift, error)
-        if _from_whole(moved) < _from_whole(value):
-            value = moved
-    nearest = np.round(value)
-    sure = np.abs(value - nearest) + spread < 2 * _WHOLE
-    return np.where(sure, nearest, value), np.where(sure, spread, spread + _WHOLE)
+def _names_of(chosen: pd.DataFrame) -> list[str]:
+    """Return for each row the names of the columns that are chosen in it, in one text."""
+    names = [str(name) for name in chosen.columns]
+    return [", ".join(name for name, own in zip(names, row, strict=True) if own) for row in chosen.to_numpy()]
+
+
+def _filled_in(
+    records: Records, column: FloatArray, error: float, released: IntArray, points: Points
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Return what the records have in a column that took no part in the geometry, its errors, and what is estimated.
+
+    A record that stands in the release has the value that stands there. Of the others the rows between them
+    say between which values they lie, and where one whole number is left, it is the record's.
+    """
+    given = column[np.unique(points.row, return_index=True)[1]]
+    value, stated = records.refined.values(given, error)
+    if not len(value):
+        return value, stated, np.zeros(0, dtype=bool)
+    whole = error < 2 * _WHOLE and bool((given == np.round(given)).all())
+    own_error = 0.0 if whole else error
+    as_released = _values_of_released(column, released, points)
+    stands = ~np.isnan(as_released)
+    middle, spread = (given.min() + given.max()) / 2, float(np.ptp(given))
+    lower = np.where(stands, as_released - own_error, middle - _WIDEST * spread)
+    upper = np.where(stands, as_released + own_error, middle + _WIDEST * spread)
+    slack = spread * _errors_of_shares(records, points)
+    found = _between(records, given[records.refined.rows], error, slack, (lower, upper), whole)
+    if found is None:
+        return np.where(stands, as_released, value), np.where(stands, own_error, stated), ~stands
+    lower, upper = found
+    value = np.clip(value, lower, upper)
+    stated = np.maximum(upper - value, value - lower)
+    unknown = stated >= spread
+    # As exact as the release is elsewhere, or the one whole number that is left.
+    estimated = (stated > (0.0 if whole else error * (1 + 1e-9))) & ~stands
+    return np.where(unknown, middle, value), np.where(unknown, spread, stated), estimated
+
+
+def _between(
+    records: Records,
+    given: FloatArray,
+    error: float,
+    slack: FloatArray,
+    known: tuple[FloatArray, FloatArray],
+    whole: bool,
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return between which values the records lie, however their rows' numbers were shortened; None if nohow."""
+    intervals = records.refined.intervals
+    if whole:
+        # What contradicts itself was not done.
+        nothing, sign = np.zeros(len(given)), np.sign(given)
+        rounded = (nothing - _WHOLE, nothing + _WHOLE)
+        cut_off = (np.where(sign > 0, 0.0, -1.0), np.where(sign < 0, 0.0, 1.0))
+        # Of negative numbers alone this differs from the last by one everywhere, so it is not even thought of
+        # unless that is refuted: casting a number to a whole one cuts off towards 0.
+        cut_off_downwards = (nothing, nothing + 1.0)
+        for ways in ((rounded, cut_off), (cut_off_downwards,)):
+            found = [
+                those
+                for below, above in ways
+                if (those := intervals(given + below - slack, given + above + slack, known, whole=True))
+                is not None
+            ]
+            if found:
+                return np.min([low for low, _ in found], axis=0), np.max([high for _, high in found], axis=0)
+        error = 1.0
+    return intervals(given - error - slack, given + error + slack, known, whole=False)
+
+
+def _values_of_released(column: FloatArray, released: IntArray, points: Points) -> FloatArray:
+    """Return the value of each record that stands in the release; nan where it does not, or rows disagree."""
+    n = len(points.values)
+    lowest, highest = np.full(n, np.inf), np.full(n, -np.inf)
+    np.minimum.at(lowest, points.row, column)
+    np.maximum.at(highest, points.row, column)
+    point = points.row[released]
+    return np.where((released >= 0) & (lowest[point] == highest[point]), column[released], np.nan)
+
+
+def _errors_of_shares(records: Records, points: Points) -> FloatArray:
+    """Return how far each row on a segment may be from its place there, as a share of the segment."""
+    refined = records.refined
+    if points.exact or not len(refined.rows):
+        return np.zeros(len(refined.rows))
+    start, end = refined.weights.indices.reshape(-1, 2).T
+    length = np.linalg.norm(refined.places[start] - refined.places[end], axis=1)
+    error = WIDTH_OF_SPREAD * points.noise + refined.radius[start] + refined.radius[end]
+    return error / np.maximum(length, 1e-300)
 
 
 def _from_whole(values: FloatArray) -> float:
@@ -400,7 +489,9 @@ def match_records(
         raise InputError("the real table is empty; pass the real minority records")
     used = np.flatnonzero(~np.isnan(ranges))
     numbers = real.iloc[:, used].apply(pd.to_numeric, errors="coerce")
-    there, first = np.unique(numbers.to_numpy(dtype=float, na_value=np.nan), axis=0, return_index=True)
+    # Records with the same gaps are equal too.
+    first = np.flatnonzero(~numbers.duplicated().to_numpy())
+    there = numbers.to_numpy(dtype=float, na_value=np.nan)[first]
     complete = np.flatnonzero(~np.isnan(there).any(axis=1))
     found = np.zeros(len(there), dtype=bool)
     nearest = np.full(len(records), -1, dtype=np.int64)

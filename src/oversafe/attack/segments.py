@@ -27,10 +27,14 @@ WIDTH_OF_SPREAD = 2.5
 BEYOND = 0.5
 # How many standard errors the stated error of a record has: neighbours share theirs.
 _SURE = 5.0
-# Less than this tells nothing of a record's value.
-_NO_INFORMATION = 1e-3
+# How many columns of an inverse are computed at a time.
+_AT_A_TIME = 256
 # How often the places of the rows and the records are improved in turns.
 _TURNS = 10
+# How often the intervals of the records are narrowed by those of their neighbours, at most.
+_NARROWED = 100
+# A row that takes less than this from a record says nothing about it that is worth the rounding.
+_LEAST_SHARE = 1e-3
 
 
 def segments_of(
@@ -183,12 +187,56 @@ class Refined:
         left = column[self.rows] - self.weights @ found
         freedom = max(1, len(self.rows) - len(self.places))
         spread = max(error / 3**0.5, float(np.sqrt((left**2).sum() / freedom)))
-        information = np.asarray(self.weights.power(2).sum(axis=0)).ravel()
-        error_of_value = 4 * spread / np.sqrt(np.maximum(information, 0.25))
+        # Records that hang on the same few rows have errors that the rows of each alone do not show.
+        error_of_value = 4 * spread * np.sqrt(_diagonal_of_inverse(solve, len(self.places)))
         # Of a record without rows nothing is known but the column's range.
-        unknown = information < _NO_INFORMATION
+        unknown = error_of_value >= np.ptp(column)
         found = np.where(unknown, (column.min() + column.max()) / 2, found)
         return found, np.where(unknown, np.ptp(column), error_of_value)
+
+    def intervals(
+        self,
+        low: FloatArray,
+        high: FloatArray,
+        known: tuple[FloatArray, FloatArray],
+        *,
+        whole: bool,
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return between which values each record lies in another column; None if the rows contradict one another.
+
+        Each row on a segment is a weighted mean of two records, so that its interval and the other record's bound
+        the one's. Records narrow their neighbours until nothing changes; that whole numbers lie on a grid helps.
+
+        Parameters
+        ----------
+        low, high : array of float
+            Between which values the exact number of each row on a segment lies, in the order of ``rows``.
+        known : tuple of two arrays
+            Between which values the records are known to lie beforehand.
+        whole : bool
+            Whether the records have whole numbers.
+        """
+        lower, upper = known[0].copy(), known[1].copy()
+        if not len(self.rows):
+            return lower, upper
+        ends, share = self.weights.indices.reshape(-1, 2), self.weights.data.reshape(-1, 2)
+        rounding = 1e-9 * max(1.0, float(np.abs(upper).max()), float(np.abs(lower).max()))
+        for _ in range(_NARROWED):
+            before = upper - lower
+            for own in (0, 1):
+                used = np.abs(share[:, own]) > _LEAST_SHARE
+                weight, rest, other = share[used, own], share[used, 1 - own], ends[used, 1 - own]
+                taken = np.sort(np.stack([rest * lower[other], rest * upper[other]]), axis=0)
+                left = np.sort(np.stack([low[used] - taken[1], high[used] - taken[0]]) / weight, axis=0)
+                np.maximum.at(lower, ends[used, own], left[0])
+                np.minimum.at(upper, ends[used, own], left[1])
+            if whole:
+                lower, upper = np.ceil(lower - rounding), np.floor(upper + rounding)
+            if (lower > upper + 2 * rounding).any():
+                return None
+            if (before - (upper - lower) <= rounding).all():
+                break
+        return np.minimum(lower, upper), np.maximum(lower, upper)
 
 
 def refine(
@@ -254,3 +302,14 @@ def _solver(weights: csr_array, places: FloatArray | None = None) -> Callable[[F
         return system.solve(np.ascontiguousarray(target))
 
     return solve
+
+
+def _diagonal_of_inverse(solve: Callable[[FloatArray], FloatArray], n: int) -> FloatArray:
+    """Return the diagonal of the inverse of the normal equations' matrix."""
+    result = np.empty(n)
+    for start in range(0, n, _AT_A_TIME):
+        those = np.arange(start, min(n, start + _AT_A_TIME))
+        unit = np.zeros((n, len(those)))
+        unit[those, np.arange(len(those))] = 1.0
+        result[those] = solve(unit)[those, np.arange(len(those))]
+    return result

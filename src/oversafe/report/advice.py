@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from oversafe.privacy.guarantee import SEEDED, Guarantee
-from oversafe.report.verdict import Finding, Level
+from oversafe.report.verdict import Finding, Level, weakness
 from oversafe.text import shorten
 
 _MOST_CHARACTERS = 200
@@ -55,18 +55,7 @@ def advice(
             steps.append(
                 Step("Make the release again without a seed: whoever knows the seed can take the noise off.")
             )
-        steps.append(
-            Step(
-                "Hand out a table with a proven guarantee instead. First write down what is publicly known about the "
-                "columns (ranges, categories) and correct the file by hand, then protect the original table and audit "
-                "the result.",
-                (
-                    f"oversafe schema init {table} --label {label} --out schema.toml",
-                    f"oversafe protect {table} --label {label} --epsilon 1 --schema schema.toml --out protected.csv",
-                    f"oversafe audit protected.csv --label {label} --real {table} --report protected.html",
-                ),
-            )
-        )
+        steps.append(Step(_proven_instead(guarantee), tuple(_commands(guarantee, facts, settings))))
         if any(f.result.name == "ReconSMOTE" and f.certain_records for f in findings):
             steps.append(
                 Step(
@@ -89,6 +78,42 @@ def advice(
             )
         )
     return steps
+
+
+# What has to be changed by hand, or the same commands give the same guarantee again.
+_EDIT = (
+    'In schema.toml give every column the range or the categories that are publicly known, write domain = "public" in '
+    'place of "data", and say in source where that is known from'
+)
+
+
+def _proven_instead(guarantee: Guarantee) -> str:
+    """Return how to come to a table with a proven guarantee."""
+    if guarantee.status == "nominal":
+        return (
+            f"The guarantee of this release is nominal, for the reasons named with it. {_EDIT}. Without these changes "
+            "the same commands give a nominal guarantee again."
+        )
+    return (
+        f"Hand out a table with a proven guarantee. {_EDIT}; then protect the original table and audit the "
+        "result."
+    )
+
+
+def _commands(guarantee: Guarantee, facts: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
+    label = _argument(facts.get("label", "LABEL"))
+    table = _argument(settings.get("real") or "TABLE.csv")
+    method, epsilon = "", "1"
+    if guarantee.status == "nominal" and settings.get("method"):
+        method = f" --method {_argument(settings['method'])}"
+        epsilon = "1" if weakness(guarantee) or not guarantee.epsilon else f"{guarantee.epsilon:g}"
+    drop = "".join(f" --drop {_argument(name)}" for name in facts.get("not_released", ()))
+    return [
+        f"oversafe schema init {table} --label {label} --out schema.toml",
+        f"oversafe protect {table} --label {label}{drop}{method} --epsilon {epsilon} --schema schema.toml "
+        "--out protected.csv",
+        f"oversafe audit protected.csv --label {label} --real {table} --report protected.html",
+    ]
 
 
 def _argument(text: Any) -> str:

@@ -31,11 +31,12 @@ from oversafe.data.column import value_key, value_keys
 from oversafe.data.files import write_text
 from oversafe.errors import InputError
 from oversafe.privacy import Guarantee, read_manifest
+from oversafe.report.cells import percent
 from oversafe.report.kept import KeptSteps
 from oversafe.report.law import CRITERIA, assess
 from oversafe.report.linkage import linkage_headline, why_not_at_all
 from oversafe.report.picture import picture, shown_record, side_by_side
-from oversafe.report.verdict import Finding, Verdict, judge
+from oversafe.report.verdict import Finding, Verdict, columns_read, judge
 from oversafe.text import shorten
 
 _FORMAT = "oversafe-audit"
@@ -66,7 +67,7 @@ class Audit:
     verdict : Verdict
         Red, amber or green, and why.
     findings : tuple of Finding
-        The gravest first.
+        The highest risk first.
     guarantee : Guarantee
         What the release itself promises.
     not_run : mapping of str to str
@@ -269,7 +270,7 @@ def audit(
         if finding is not None:
             findings.append(finding)
             results.append(finding.result)
-    findings.sort(key=lambda f: (f.certain_records > 0, f.result.interval[0], f.result.risk), reverse=True)
+    findings.sort(key=lambda f: (f.result.risk, f.result.interval[0], f.certain_records), reverse=True)
     return Audit(
         judge(findings, guarantee),
         tuple(findings),
@@ -303,9 +304,23 @@ def repeat_settings(sources: Mapping[str, Any], label: str, time_limit: float | 
         "label": label,
         "time_limit": time_limit,
         "seed": AUDIT_SEED,
+        **_method_of(named.get("release")),
         **{what: without_password(source) for what, source in named.items()},
         "sha256": {what: digest for what, source in named.items() if (digest := _sha256(source)) is not None},
     }
+
+
+def _method_of(release: str | Path | None) -> dict[str, str]:
+    """Return how a release was made, if its manifest says so."""
+    if release is None or "://" in str(release):
+        return {}
+    try:
+        manifest = read_manifest(release)
+    except InputError:
+        # Told when the guarantee is read from it.
+        return {}
+    method = None if manifest is None else manifest.settings.get("method")
+    return {} if method is None else {"method": str(method)}
 
 
 def without_password(source: str | Path) -> str:
@@ -402,6 +417,9 @@ class _Material:
             "classes": {str(k): int(v) for k, v in counts.items()},
             "real_rows": None if self.real is None else len(self.real),
             "holdout_rows": None if self.holdout is None else len(self.holdout),
+            "not_released": [c for c in self.real.columns if c not in self.release.columns]
+            if self.real is not None
+            else [],
         }
 
     def attacked_classes(self) -> list[str]:
@@ -419,11 +437,15 @@ class _Material:
 def _steps(material: _Material, results: list[AttackResult], not_run: dict[str, str]) -> Iterator[AttackStep]:
     if material.real is None:
         not_run["ExactCopies"] = "it needs the real table (--real)"
+    attacked = material.attacked_classes()
+    for label in sorted(set(value_keys(material.release[material.label])) - set(attacked)):
+        not_run[f"every attack on class {label!r}"] = (
+            "it is the largest class of the real table, and oversampling adds rows to the smaller ones; its real rows, "
+            "if they stand in the release, stand there as they are"
+        )
     not_run |= why_not_at_all(material.real is not None, material.holdout is not None)
     tables = (material.release, material.real, material.holdout)
-    classes = [
-        class_tables(label, material.label, material.columns, tables) for label in material.attacked_classes()
-    ]
+    classes = [class_tables(label, material.label, material.columns, tables) for label in attacked]
     yield from attack_steps(classes, results, not_run)
 
 
@@ -442,13 +464,18 @@ def _reconstructed(result: Any, tables: ClassTables) -> Finding:
     found, label = len(result.records), tables.label
     if tables.real is None:
         certain = found
-        headline = f"{_people(found)} of class {label!r} can be computed from the released rows alone."
+        headline = f"{_people(found)} of class {label!r} can be computed from the released rows alone"
     else:
         certain, total = result.details["recovered"], result.details["distinct_real"]
         headline = (
             f"{certain} of the {total} real records of class {label!r} "
-            "can be computed from the released rows alone."
+            "can be computed from the released rows alone"
         )
+    if columns := columns_read([Finding(result, headline, certain)]):
+        headline += f", {columns}"
+    if (wrong := found - int((result.evidence.get("real_row", np.zeros(found)) >= 0).sum())) and certain:
+        headline += f"; {wrong} more that were computed are no real records"
+    headline += "."
     shown = shown_record(tables.release, result)
     return Finding(
         result,
@@ -460,9 +487,17 @@ def _reconstructed(result: Any, tables: ClassTables) -> Finding:
 
 
 def _distinguished(result: AttackResult, tables: ClassTables) -> Finding:
-    headline = (
-        f"The real rows of class {tables.label!r} can be told from the added ones in the released table."
-    )
+    details = result.details
+    if details["risk_basis"] == "estimate":
+        headline = (
+            f"{details['certain']} of the {details['labelled_real']} rows of class {tables.label!r} that look real "
+            "are so with certainty: lines of added rows end in them."
+        )
+    else:
+        headline = (
+            f"{percent(details['recall'])} of the real rows of class {tables.label!r} are recognised in the released "
+            f"table, and {percent(max(0.0, details['recall'] - result.risk))} of the added ones are taken for real."
+        )
     if result.interval[0] <= 0:
         headline = f"The rows of class {tables.label!r} do not show which of them are real."
     return Finding(result, headline)

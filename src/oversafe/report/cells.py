@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -23,15 +24,28 @@ def cell(value: Any) -> str:
     return shorten(str(value), _MOST_CHARACTERS)
 
 
+def estimated_cell(value: Any) -> str:
+    """Return a value that is not certain, and that it is not."""
+    return (
+        f"about {value:.3g} (estimated)" if isinstance(value, float) else f"about {cell(value)} (estimated)"
+    )
+
+
 def percent(share: float) -> str:
     """Return a share in percent; what is not nothing is not shown as nothing, nor what is not all as all."""
     if 0 < share < 0.005:
         return "below 1 %"
     if 0.995 <= share < 1:
         return "above 99 %"
-    return f"{share:.0%}".replace("%", " %")
+    return f"{round(100 * share)} %"
 
 
 def percent_range(low: float, high: float) -> str:
-    """Return an interval in percent."""
-    return f"{100 * low:.0f} to {100 * high:.0f} %"
+    """Return an interval in percent, rounded outwards so that it holds what it held."""
+    # But for the rounding of floats: 7 % must not become 8.
+    return f"{math.floor(round(100 * low, 6))} to {math.ceil(round(100 * high, 6))} %"
+
+
+def percent_at_least(low: float) -> str:
+    """Return the lower end of an interval in percent, as something that was reached."""
+    return "100 %" if low >= 1 else f"at least {math.floor(round(100 * low, 6))} %"

@@ -17,6 +17,7 @@ from oversafe.protect import SMOTE, HistogramSynthesizer
 from oversafe.report.audit import Audit, audit
 from oversafe.report.cells import cell
 from oversafe.report.page import demo_page, section
+from oversafe.report.verdict import records_read_out
 
 LABEL = "diagnosis"
 EPSILON = 1.0
@@ -147,7 +148,7 @@ def pairs(found: Audit, patients: pd.DataFrame) -> dict[str, Any]:
 
 
 def _recovered(found: Audit) -> int:
-    return max((f.certain_records for f in found.findings), default=0)
+    return records_read_out(found.findings)
 
 
 def _cost(

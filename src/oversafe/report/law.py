@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from oversafe.privacy.guarantee import Guarantee
-from oversafe.report.cells import percent
-from oversafe.report.verdict import EXPOSED_FROM, Finding, weakness
+from oversafe.report.cells import percent_at_least
+from oversafe.report.verdict import EXPOSED_FROM, Finding, records_read_out, weakness
 
 Criterion = Literal["singling out", "linkability", "inference"]
 Answer = Literal["shown", "some", "none", "unchecked"]
@@ -73,14 +73,14 @@ def _assess(criterion: Criterion, findings: Sequence[Finding], guarantee: Guaran
     worst = max(tried, key=lambda f: (f.certain_records > 0, f.result.interval[0], f.result.risk))
     low = worst.result.interval[0]
     if worst.certain_records:
-        count = worst.certain_records
+        count = records_read_out(tried)
         records = "1 real record" if count == 1 else f"{count} real records"
         return CriterionFinding(
             criterion, "shown", f"{worst.result.name} read {records} out of the release.", attacks
         )
     if low > 0:
         answer: Answer = "shown" if low >= EXPOSED_FROM else "some"
-        sentence = f"{worst.result.name} gains at least {percent(low)} over its baseline.{bound}"
+        sentence = f"{worst.result.name} gains {percent_at_least(low)} over its baseline.{bound}"
         return CriterionFinding(criterion, answer, sentence, attacks)
     sentence = f"No attack of this kind surely gained over its baseline.{bound}"
     return CriterionFinding(criterion, "none", sentence, attacks)

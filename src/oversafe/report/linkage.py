@@ -7,6 +7,7 @@ from typing import Any
 
 from oversafe.attack import AttackResult
 from oversafe.attack.release_attacks import NEED_A_HOLDOUT
+from oversafe.report.cells import percent
 
 _SIMILAR_PROVES_NOTHING = "This is no evidence of privacy"
 
@@ -95,10 +96,19 @@ def _close(result: AttackResult, label: str) -> str:
 
 def _recognised(result: AttackResult, label: str) -> str:
     headline = (
-        f"A random forest recognises {result.details['recall']:.0%} of the real rows of class {label!r} "
-        "in the release."
+        f"A random forest recognises {percent(result.details['recall'])} of the real rows of class {label!r} "
+        f"in the release{_taken_for_real(result)}."
     )
     return f"{headline} {_beside(result.details)}" if result.interval[0] <= 0 else headline
+
+
+def _taken_for_real(result: AttackResult) -> str:
+    """Return how many other rows are taken for real too: that real ones are says nothing without it."""
+    if "false_positive_rate" not in result.evidence:
+        return ""
+    return (
+        f", and takes {percent(float(result.evidence['false_positive_rate'].mean()))} of the others for real"
+    )
 
 
 def _beside(details: Mapping[str, Any]) -> str:

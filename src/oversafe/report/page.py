@@ -15,15 +15,17 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup, escape
 
+from oversafe.attack.base import AttackResult
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.report.advice import advice
 from oversafe.report.audit import FORMAT_VERSION, Audit
 from oversafe.report.baselines import rates, rates_by_secret
-from oversafe.report.cells import cell, percent, percent_range
+from oversafe.report.cells import cell, estimated_cell, percent, percent_range
 from oversafe.report.charts import rate_rows, records_chart, strip, traffic_light
 from oversafe.report.law import CRITERIA, MEANINGS, assess
+from oversafe.report.not_run import by_attack
 from oversafe.report.picture import REAL
-from oversafe.report.verdict import EXPOSED_FROM, Finding
+from oversafe.report.verdict import EXPOSED_FROM, Finding, records_read_out
 from oversafe.report.words import GLOSSARY, MEANING, words_for
 from oversafe.text import shorten, showable
 
@@ -69,7 +71,8 @@ def section(audit: Audit, prefix: str = "finding") -> dict[str, Any]:
     level = audit.verdict.level
     word, _, meaning = MEANING[level]
     findings = [_finding(f, f"{prefix}-{number}") for number, f in enumerate(audit.findings, 1)]
-    gravest = findings[0] if findings and _is_grave(audit.findings[0]) else None
+    worst = max(range(len(findings)), key=lambda i: _gravity(audit.findings[i]), default=None)
+    gravest = None if worst is None or not _is_grave(audit.findings[worst]) else findings[worst]
     if gravest is not None:
         gravest["gravest"] = True
     classes = list(audit.facts.get("classes", {}).items())
@@ -86,7 +89,8 @@ def section(audit: Audit, prefix: str = "finding") -> dict[str, Any]:
         "findings": findings,
         "anchors": True,
         "gravest": gravest,
-        "certain": max((f.certain_records for f in audit.findings), default=0),
+        "highest": max(findings, key=lambda f: (f["risk"], f["interval"][0]), default=None),
+        "certain": records_read_out(audit.findings),
         "certain_of": _real_records(audit),
         "holds_records": any(not f.result.evidence.empty for f in audit.findings),
         "stopped": audit.stopped,
@@ -106,7 +110,7 @@ def section(audit: Audit, prefix: str = "finding") -> dict[str, Any]:
         "guarantee_figures": _figures(audit.guarantee),
         "promise": _promise(audit.guarantee),
         "warnings": [_sentence(warning) for warning in audit.warnings],
-        "not_run": {showable(name): showable(reason) for name, reason in audit.not_run.items()},
+        "not_run": {showable(name): showable(reason) for name, reason in by_attack(audit.not_run)},
         "never": _NEVER_CHECKED,
         "advice": advice(level, audit.findings, audit.guarantee, audit.facts, audit.settings),
         "command": showable(str(audit.settings.get("command", ""))),
@@ -121,15 +125,32 @@ def table(frame: pd.DataFrame) -> dict[str, Any] | None:
     if frame.empty:
         return None
     shown = frame.iloc[:_MOST_ROWS, :_MOST_COLUMNS]
+    estimates = _estimates(frame)[:_MOST_ROWS]
+    names = [str(name) for name in shown.columns]
     return {
-        "columns": [shorten(str(c), 60) for c in shown.columns],
+        "columns": [shorten(name, 60) for name in names],
         "rows": [
-            [(_sort_key(value), cell(value)) for value in row]
-            for row in shown.itertuples(index=False, name=None)
+            [
+                (_sort_key(value), estimated_cell(value) if name in estimated else cell(value))
+                for name, value in zip(names, row, strict=True)
+            ]
+            for row, estimated in zip(shown.itertuples(index=False, name=None), estimates, strict=True)
         ],
         "more_rows": len(frame) - len(shown),
         "more_columns": frame.shape[1] - shown.shape[1],
     }
+
+
+def _estimates(frame: pd.DataFrame) -> list[set[str]]:
+    """Return for each row of evidence the columns whose values are estimates."""
+    # A column of the table itself may bear the name.
+    if not {"columns_read", "estimated"} <= set(frame.columns) or frame.columns.has_duplicates:
+        return [set()] * len(frame)
+    return [set(str(names).split(", ")) for names in frame["estimated"]]
+
+
+def _gravity(finding: Finding) -> tuple[bool, float, float]:
+    return finding.certain_records > 0, finding.result.interval[0], finding.result.risk
 
 
 def _is_grave(finding: Finding) -> bool:
@@ -158,13 +179,22 @@ def _finding(found: Finding, anchor: str) -> dict[str, Any]:
         "record": None if found.record is None else _record(found.record),
         "gravest": False,
         "evidence": table(result.evidence),
-        "evidence_rows": len(result.evidence),
+        "evidence_rows": _rows_told(result),
         "figures": [
             (key.replace("_", " "), cell(value))
             for key, value in result.details.items()
             if isinstance(value, str | int | float | np.number) and key not in ("class", "warning")
         ],
     }
+
+
+def _rows_told(result: AttackResult) -> str:
+    """Return how many rows of evidence there are, and of how many where they are the first ones only."""
+    shown = len(result.evidence)
+    every = int(result.details.get("copied", shown))
+    return (
+        f"the first {shown} of {every} rows" if every > shown else "1 row" if shown == 1 else f"{shown} rows"
+    )
 
 
 def _chart(points: pd.DataFrame) -> dict[str, Any]:
@@ -176,7 +206,7 @@ def _chart(points: pd.DataFrame) -> dict[str, Any]:
             if lines == 1
             else f"{lines} straight lines of released rows meet"
         )
-        caption = f"{met} in the large red record. Two columns are drawn; the lines hold in all. {caption}"
+        caption = f"{met} in the large red record. But for rounding they do so in all columns. {caption}"
     return {
         "drawing": records_chart(points),
         "lines": lines,
@@ -205,8 +235,11 @@ def _record(record: pd.DataFrame) -> dict[str, Any]:
 
 
 def _real_records(audit: Audit) -> int | None:
-    worst = max(audit.findings, key=lambda f: f.certain_records, default=None)
-    return None if worst is None or not worst.certain_records else worst.result.details.get("distinct_real")
+    """Return how many real records there are in the classes that were attacked, if that is known."""
+    attacked = [f.result.details for f in audit.findings if f.result.name == "ReconSMOTE"]
+    if not attacked or any("distinct_real" not in details for details in attacked):
+        return None
+    return sum(int(details["distinct_real"]) for details in attacked)
 
 
 def _figures(guarantee: Guarantee) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from oversafe.attack.reconstruction import ReconstructionResult
 from oversafe.errors import InputError
-from oversafe.report.cells import cell
+from oversafe.report.cells import cell, estimated_cell
 
 RELEASED, READ_BACK, SHOWN, REAL = "released row", "record read back", "the record shown", "real record"
 
@@ -31,7 +31,7 @@ def shown_record(rows: pd.DataFrame, result: ReconstructionResult) -> int | None
     best = order[0]
     # Only records that are as well proven as the best one are looked at.
     alike = [r for r in order[:_MOST_TRIED] if (is_real[r], by_lines[r]) == (is_real[best], by_lines[best])]
-    numbers, ranges = _numbers(rows, result.records)
+    numbers, ranges = _numbers(rows, certain_columns(result, result.records))
     if numbers.shape[1] < 2:
         return int(best)
     return int(max(alike, key=lambda r: _columns(numbers, ranges, r, _ends(result.proof(int(r))))[1]))
@@ -47,7 +47,12 @@ def side_by_side(
     table = pd.DataFrame(
         {
             "column": [str(name) for name in columns],
-            "read_back": [cell(value) for value in result.records.iloc[record]],
+            "read_back": [
+                estimated_cell(value) if estimated else cell(value)
+                for value, estimated in zip(
+                    result.records.iloc[record], result.estimated.iloc[record], strict=True
+                )
+            ],
             "off_by_at_most": [cell(value) for value in result.errors.iloc[record]],
         }
     )
@@ -67,7 +72,7 @@ def picture(
         One row per point: ``x``, ``y``, ``kind`` and ``line``, the number of the line through the record shown that
         it lies on, or -1; ``attrs`` has the names of the two columns. None without two columns of numbers.
     """
-    numbers, ranges = _numbers(rows, result.records)
+    numbers, ranges = _numbers(rows, certain_columns(result, result.records))
     if record is None or numbers.shape[1] < 2:
         return None
     proof = result.proof(record)
@@ -97,6 +102,17 @@ def picture(
     points = pd.concat(parts, ignore_index=True).dropna(subset=["x", "y"]).reset_index(drop=True)
     points.attrs = {"x": str(x), "y": str(y)}
     return points
+
+
+def certain_columns(result: ReconstructionResult, records: pd.DataFrame) -> pd.DataFrame:
+    """Return the records in the columns that took part in the geometry, if there are two: others leave the lines."""
+    filled_in = {str(name) for name in result.details.get("columns_filled_in", ())}
+    estimated = {str(name) for name in result.estimated.columns[result.estimated.any().to_numpy(dtype=bool)]}
+    for doubtful in (filled_in | estimated, estimated):
+        certain = records[[name for name in records.columns if str(name) not in doubtful]]
+        if certain.select_dtypes("number").dropna(axis=1).shape[1] > 1:
+            return certain
+    return records.iloc[:, :0]
 
 
 def _numbers(rows: pd.DataFrame, records: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series]:

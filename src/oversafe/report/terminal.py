@@ -9,6 +9,7 @@ from rich.text import Text
 from oversafe.report.advice import advice
 from oversafe.report.audit import Audit
 from oversafe.report.cells import percent, percent_range
+from oversafe.report.not_run import by_attack
 from oversafe.report.words import MEANING
 from oversafe.text import shorten, showable
 
@@ -39,7 +40,8 @@ def as_text(audit: Audit) -> str:
     ]
     for finding in audit.findings:
         result = finding.result
-        risk = f"risk {percent(result.risk)}, 95 % interval {percent_range(*result.interval)}"
+        estimate = "estimated " if result.details.get("risk_basis") == "estimate" else ""
+        risk = f"{estimate}risk {percent(result.risk)}, 95 % interval {percent_range(*result.interval)}"
         of_class = f", class {shorten(str(result.details['class']), 20)}" if "class" in result.details else ""
         lines += [
             "",
@@ -49,13 +51,14 @@ def as_text(audit: Audit) -> str:
     lines += ["", *_wrapped(f"Guarantee: {audit.guarantee}")]
     lines += [line for warning in audit.warnings for line in _wrapped(f"Note: {warning}.")]
     lines += [
-        line for name, reason in audit.not_run.items() for line in _wrapped(f"Not run: {name} ({reason}).")
+        line for name, reason in by_attack(audit.not_run) for line in _wrapped(f"Not run: {name} ({reason}).")
     ]
-    commands = next(
-        (s.commands for s in advice(level, audit.findings, audit.guarantee, facts, audit.settings)), ()
+    step = next(
+        (s for s in advice(level, audit.findings, audit.guarantee, facts, audit.settings) if s.commands), None
     )
-    if level != "protected" and commands:
-        lines += ["", "What to do instead:", *(f"  {showable(command)}" for command in commands)]
+    if level != "protected" and step is not None:
+        lines += ["", *_wrapped(f"What to do instead: {step.sentence}")]
+        lines += [f"  {showable(command)}" for command in step.commands]
     return "\n".join(lines)
 
 
@@ -72,6 +75,12 @@ def _size(audit: Audit) -> str:
 
 
 def _wrapped(text: str, indent: str = "", first: str = "") -> list[str]:
-    return textwrap.wrap(
-        showable(text), _WIDTH, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False
+    # A figure and its unit stay on one line.
+    lines = textwrap.wrap(
+        showable(text).replace(" %", "\0%"),
+        _WIDTH,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
     )
+    return [line.replace("\0", " ") for line in lines]

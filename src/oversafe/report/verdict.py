@@ -10,6 +10,8 @@ import pandas as pd
 
 from oversafe.attack.base import AttackResult
 from oversafe.privacy.guarantee import Guarantee
+from oversafe.report.cells import percent_at_least
+from oversafe.text import listed, shorten
 
 Level = Literal["exposed", "unproven", "protected"]
 
@@ -17,6 +19,7 @@ EXPOSED_FROM = 0.1
 PROTECTED_UP_TO = 0.05
 LARGEST_EPSILON = 10.0
 LARGEST_DELTA = 1e-5
+_MOST_CLASSES = 5
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,87 @@ class Finding:
     record: pd.DataFrame | None = None
 
 
+def records_read_out(findings: Sequence[Finding]) -> int:
+    """Return how many real records were read out with certainty, in all classes together."""
+    return sum(f.certain_records for f in findings)
+
+
+def columns_read(findings: Sequence[Finding]) -> str:
+    """Return in how many of their columns the records were read, and which values are estimates.
+
+    Nothing where it is not known, as in what is kept of a comparison.
+    """
+    found = [
+        f.result
+        for f in findings
+        if f.certain_records
+        and "columns_estimated" in f.result.details
+        and f.result.evidence.columns.is_unique
+    ]
+    if not found:
+        return ""
+    counts = pd.concat([result.evidence["columns_read"] for result in found])
+    columns = max(result.details["columns"] for result in found)
+    most, least = int(counts.max()), int(counts.min())
+
+    def told(count: int) -> str:
+        return f"all {columns} columns" if count == columns else f"{count} of {columns} columns"
+
+    if most == least:
+        text = f"in {told(most)}"
+    else:
+        text = f"{int((counts == most).sum())} of them in {told(most)}, the others in at least {least}"
+    estimated = _names(found, "columns_estimated")
+    if estimated:
+        text += f" (other values of {listed(estimated)} are estimates, marked as such)"
+    left_out = [
+        name
+        for name in _names(found, "columns_left_out")
+        if all(name in result.evidence and result.evidence[name].isna().all() for result in found)
+    ]
+    if left_out:
+        text += f" (not read: {listed(left_out)})"
+    return text
+
+
+def _names(results: Sequence[AttackResult], key: str) -> list[str]:
+    return list(dict.fromkeys(str(name) for result in results for name in result.details.get(key, ())))
+
+
+def _read_out(findings: Sequence[Finding]) -> str:
+    """Return how many real records were read out, of which classes, and how many stand in the release anyway."""
+    certain = records_read_out(findings)
+    sentence = f"{_real_records(certain)} read out of this table with certainty"
+    if columns := columns_read(findings):
+        sentence += f", {columns}"
+    classes = sorted((f for f in findings if f.certain_records), key=lambda f: -f.certain_records)
+    if len(classes) > 1:
+        parts = [f"{f.certain_records} of class {_class_of(f)}" for f in classes[:_MOST_CLASSES]]
+        more = sum(f.certain_records for f in classes[_MOST_CLASSES:])
+        sentence += f": {', '.join(parts)}" + (f" and {more} of other classes" if more else "")
+    copies = [
+        f.result.details
+        for f in findings
+        if f.result.name == "ExactCopies"
+        and "copied" in f.result.details
+        and f.result.interval[0] >= EXPOSED_FROM
+    ]
+    if not copies:
+        return sentence + "."
+    copied, total = (sum(int(details[key]) for details in copies) for key in ("copied", "distinct_real"))
+    return (
+        f"{sentence}. {copied} of the {total} real records of the attacked classes stand in it as they are."
+    )
+
+
+def _real_records(count: int) -> str:
+    return "1 real record was" if count == 1 else f"{count} real records were"
+
+
+def _class_of(finding: Finding) -> str:
+    return repr(shorten(str(finding.result.details.get("class", "")), 40))
+
+
 def weakness(guarantee: Guarantee) -> str | None:
     """Return in words what makes a guarantee too weak to rest on, if anything does."""
     for name, value, most in (
@@ -79,16 +163,14 @@ def judge(findings: Sequence[Finding], guarantee: Guarantee) -> Verdict:
     least 0.1; "protected" only with a proven guarantee of epsilon <= 10 and delta <= 1e-5, and no lower end above 0.05;
     everything else "unproven".
     """
-    certain = max((f.certain_records for f in findings), default=0)
     gravest = max(findings, key=lambda f: f.result.interval[0], default=None)
     lower = 0.0 if gravest is None else gravest.result.interval[0]
-    if certain:
-        records = "1 real record was" if certain == 1 else f"{certain} real records were"
-        return Verdict("exposed", f"{records} read out of this table with certainty.")
+    if records_read_out(findings):
+        return Verdict("exposed", _read_out(findings))
     if gravest is not None and lower >= EXPOSED_FROM:
         return Verdict(
             "exposed",
-            f"{gravest.result.name} succeeds {lower:.0%} or more above chance: {gravest.headline}",
+            f"{gravest.result.name} gains {percent_at_least(lower)} over chance: {gravest.headline}",
         )
     weak = weakness(guarantee)
     proven = guarantee.status == "proven" and weak is None
@@ -97,7 +179,7 @@ def judge(findings: Sequence[Finding], guarantee: Guarantee) -> Verdict:
     if guarantee.status == "proven" and not proven:
         reason = f"its guarantee of {weak}"
     elif proven:
-        reason = f"an attack gained at least {lower:.0%} over chance, which its guarantee allows"
+        reason = f"an attack gained {percent_at_least(lower)} over chance, which its guarantee allows"
     elif guarantee.status == "nominal":
         reason = "its guarantee is nominal, not proven"
     else:

@@ -40,7 +40,8 @@ _BY_ATTACK: Mapping[str, Words] = {
         _ONLY_THE_FILE,
         "SMOTE puts every new row on a straight line between two real records. Rows on one line give the line away, "
         "and where lines meet there is a real record, even if it was never handed out.",
-        "The share of the real records that were read back. Somebody who guesses reads back none.",
+        "The share of the real records that were read back. With the release alone, an estimate: the share of the "
+        "released rows on lines that end in a record read back. Somebody who guesses reads back none.",
     ),
     "DistinSMOTE": Words(
         "Can the real rows be told from the added ones?",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from oversafe.attack.reconstruction import ReconstructionResult
 from oversafe.errors import InputError
 from oversafe.report.displays.axes import LEAK, REAL, RELEASED, axes_for
-from oversafe.report.picture import best_columns
+from oversafe.report.picture import best_columns, certain_columns
 
 _MOST_RECORDS = 300
 
@@ -100,7 +100,8 @@ class ReconstructionDisplay:
         records = records.set_axis(released.columns, axis=1)
         pairs = _pairs(result)
         if columns is None:
-            columns = best_columns(released, records, pairs)
+            certain = certain_columns(result, records)
+            columns = best_columns(released, certain if certain.shape[1] else records, pairs)
         if len(columns) != 2 or any(name not in released.columns for name in columns):
             raise InputError(f"columns = {columns!r} was given; name two columns of the attacked table")
         x, y = columns
