@@ -46,7 +46,8 @@ def run_grid(
         the settings.
     grid : mapping of str to iterable, or iterable of mappings
         The values of each setting, of which all combinations are run; or the cells themselves. Values are
-        numbers, text, None, lists, mappings of these, or estimators (known by class and parameters).
+        numbers, text, None, lists, mappings of these, or estimators (known by class and parameters, and by their
+        code unless they are oversafe's or scikit-learn's).
     store : path, optional
         A folder for the results, readable by its owner alone. Without one nothing is kept.
     version : str, optional
