@@ -18,6 +18,7 @@ import typer
 from oversafe.commands.account import account_app
 from oversafe.commands.budget import LedgerKeyOption, budget_app, ledger_notes
 from oversafe.commands.compare import compare
+from oversafe.commands.consoles import console as console_of_the_output
 from oversafe.commands.options import (
     TABLE,
     DecimalOption,
@@ -131,9 +132,9 @@ def _complete_label(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def _complete_method(incomplete: str) -> list[str]:
-    from oversafe.protect.methods import METHODS
+    from oversafe.protect.methods import method_names
 
-    return [name for name in METHODS if name.startswith(incomplete)]
+    return [name for name in method_names() if name.startswith(incomplete)]
 
 
 @app.callback(invoke_without_command=True)
@@ -657,9 +658,7 @@ def _bar(console: Console) -> Progress:
 
 
 def _console() -> Console:
-    from rich.console import Console
-
-    return Console()
+    return console_of_the_output()
 
 
 def _fail(message: str, code: int) -> None:

@@ -161,3 +161,13 @@ def test_agrees_with_sets_of_tuples(release: list[tuple[int, str]], real: list[t
     assert result.details["copied"] == len(set(release) & set(real))
     assert result.details["distinct_real"] == len(set(real))
     assert result.details["released_copies"] == sum(row in set(real) for row in release)
+
+
+def test_a_holdout_without_rows_of_its_own_is_no_proof():
+    """In four yes-or-no columns everybody's row stands everywhere, the holdout's among the real ones."""
+    rng = np.random.default_rng(1)
+    every = pd.DataFrame(list(np.ndindex(2, 2, 2, 2)), columns=list("abcd"))
+    release, holdout = (every.iloc[rng.integers(0, 16, n)] for n in (60, 30))
+    result = ExactCopies().run(release, every, holdout)
+    assert result.details["distinct_holdout"] == 0 and result.details["copied"] > 10
+    assert result.interval[0] < 0.1

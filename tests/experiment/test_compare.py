@@ -12,7 +12,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator
 
+from oversafe.attack import Attack, AttackResult
 from oversafe.data import Schema, load_dataset
 from oversafe.errors import InputError
 from oversafe.experiment import compare
@@ -135,6 +137,129 @@ def test_own_protectors_and_one_that_fails():
     assert "out of order" in cells.loc[2, "error"]
 
 
+class Jitter(BaseEstimator):
+    """Rows with noise as arrays; parts of them word for word."""
+
+    def __init__(self, noise=1.0, kept=0, random_state=None):
+        self.noise = noise
+        self.kept = kept
+        self.random_state = random_state
+
+    def fit_resample(self, X, y):
+        rng = np.random.default_rng(self.random_state)
+        array = X.to_numpy(dtype=float)
+        made = array + rng.normal(size=array.shape) * self.noise
+        rare = np.flatnonzero((y == y.value_counts().index[-1]).to_numpy())[: self.kept]
+        made[rare] = array[rare]
+        return made, y.to_numpy()
+
+
+class Model(BaseEstimator):
+    """Learns and draws; says nothing of arrays or columns."""
+
+    def fit(self, X, y):
+        self.X_, self.y_ = X.to_numpy(), y.to_numpy()
+
+    def sample(self):
+        return self.X_ + 0.5, self.y_
+
+
+class OneClass(BaseEstimator):
+    def fit_resample(self, X, y):
+        return X[y == y.mode()[0]], y[y == y.mode()[0]]
+
+
+def numbers(n: int = 240) -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    ill = rng.random(n) < 0.2
+    return pd.DataFrame(rng.normal(size=(n, 3)) + 2 * ill[:, None], columns=list("abc")).assign(
+        state=np.where(ill, "ill", "healthy")
+    )
+
+
+def test_own_methods_of_any_make():
+    found = compare(numbers(), "state", methods=["random-over", Jitter(), Jitter(2.0), Model()], **QUICK)
+    assert found["method"].tolist() == ["original", "random-over", "Jitter", "Jitter (2)", "Model"]
+    assert found["error"].isna().all()
+    assert found.loc[2, "auc"] > 0.6 and found.loc[4, "auc"] > 0.6
+    assert found.loc[2, "guarantee"]["status"] == "none"
+
+
+def test_a_release_without_a_class_is_noticed():
+    found = compare(numbers(), "state", methods={"one": OneClass()}, **QUICK)
+    assert found.loc[1, "status"] == "done" and found.loc[1, "missing_classes"] == ["ill"]
+    assert found.loc[0, "missing_classes"] == []
+
+
+def test_real_rows_in_a_release_are_read_out():
+    methods = {"one": Jitter(kept=1), "none": Jitter(), "smote": "smote", "all": "random-over"}
+    cells = compare(numbers(), "state", methods=methods, **QUICK).set_index("method")
+    copied = {
+        name: int(part.set_index("attack").loc["ExactCopies", "certain_records"])
+        for name, part in cells["attacks"].items()
+        if len(part)
+    }
+    # One row in thirty, of numbers with sixteen digits, is no chance.
+    assert copied["one"] == 1 and copied["none"] == 0
+    assert copied["smote"] == copied["all"] > 20
+
+
+def test_chance_copies_nobody():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.integers(0, 2, size=(300, 4)), columns=list("abcd")).astype(str)
+    table["state"] = np.where(rng.random(300) < 0.3, "ill", "healthy")
+    cells = compare(table, "state", methods=["histograms", "gaussian-copula"], epsilons=[1], **QUICK)
+    for attacks in cells["attacks"][1:]:
+        # Every release of four yes-or-no columns holds all sixteen rows.
+        assert attacks.set_index("attack").loc["ExactCopies", "certain_records"] == 0
+
+
+class SharedMaximum(Attack):
+    def __init__(self, risk):
+        self.risk = risk
+
+    def run(self, release, real, holdout=None):
+        assert holdout is not None and "state" not in release
+        return AttackResult("SharedMaximum", "attribute", self.risk, (0.1, 0.9), pd.DataFrame())
+
+
+class Failing(Attack):
+    def run(self, release, real, holdout=None):
+        raise ValueError("out of order")
+
+
+def test_own_attacks(tmp_path: Path):
+    found = compare(
+        numbers(),
+        "state",
+        methods="random-over",
+        attacks=[SharedMaximum(0.5), Failing()],
+        store=tmp_path,
+        **QUICK,
+    )
+    attacks = found.loc[1, "attacks"].set_index("attack")
+    assert attacks.loc["SharedMaximum", ["risk", "class"]].tolist() == [0.5, "ill"]
+    assert found.loc[1, "not_run"]["Failing on class 'ill'"] == "it failed with ValueError: out of order"
+    # Another setting of an attack is another cell.
+    other = compare(
+        numbers(), "state", methods="random-over", attacks=[SharedMaximum(0.6)], store=tmp_path, **QUICK
+    )
+    assert other.loc[1, "attacks"].set_index("attack").loc["SharedMaximum", "risk"] == 0.6
+
+
+class Bare:
+    def fit_resample(self, X, y):
+        return X, y
+
+
+class Forgetful(BaseEstimator):
+    def __init__(self, noise=1.0):
+        self.level = noise
+
+    def fit_resample(self, X, y):
+        return X, y
+
+
 def test_a_release_made_from_the_test_rows_fails():
     table = clinic().drop(columns=["smoker", "ward"]).assign(exact=np.random.default_rng(1).normal(size=240))
 
@@ -157,12 +282,27 @@ def test_more_than_two_classes():
     ("changes", "message"),
     [
         ({"methods": ["smoke"]}, "is not known"),
+        ({"methods": "smoke"}, "'smoke' is not known"),
+        ({"methods": {"mine": "smoke"}}, "'smoke' is not known"),
+        ({"methods": {"mine": Jitter}}, r"is the class Jitter; give an object of it: Jitter\(\)"),
+        ({"methods": ["smote", Jitter]}, "is the class Jitter"),
+        ({"methods": {"mine": Bare()}}, "let it inherit from sklearn.base.BaseEstimator"),
+        ({"methods": {"mine": Forgetful()}}, "'mine' cannot be copied"),
+        ({"methods": {"mine": 5}}, "neither fit_resample nor fit and sample"),
+        ({"methods": {"original": Jitter()}}, "which is the table itself"),
+        ({"methods": {}}, "no method"),
+        ({"attacks": [Failing]}, "is the class Failing"),
+        ({"attacks": [5]}, "which has no run"),
         ({"epsilons": []}, "no epsilon"),
         ({"n_folds": 100}, "folds needs one"),
         ({"quasi_identifiers": ["town"]}, "no feature column"),
     ],
 )
-def test_bad_use(changes, message):
+def test_bad_use(changes, message, monkeypatch):
+    def never(self, **settings):
+        raise AssertionError("something was run")
+
+    monkeypatch.setattr(CompareCell, "__call__", never)
     with pytest.raises(InputError, match=message):
         compare(clinic(), "state", **{**QUICK, **changes})
 

@@ -164,7 +164,7 @@ def test_progress_is_shown_on_the_standard_error(tmp_path: Path, capsys: pytest.
     run_grid(touch, {"folder": [str(tmp_path)], "a": [1, 13]}, progress=True)
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert "2/2" in shown.err
+    assert "2 of 2" in shown.err
     assert "1 failed" in shown.err
     run_grid(touch, {"folder": [str(tmp_path)], "a": [1]})
     assert capsys.readouterr().err == ""
@@ -210,3 +210,20 @@ def test_bad_use(tmp_path: Path) -> None:
         run_grid(nap, {"number": [1]}, store=tmp_path / "file")
     assert "cannot hold" in run_grid(odd, {"number": [1]}, store=tmp_path / "s")["error"][0]
     assert "another name" in run_grid(clash, {"number": [1]})["error"][0]
+
+
+def test_a_line_for_each_tenth_where_no_bar_can_be(capsys):
+    def odd(number):
+        if number == 3:
+            raise ValueError("three")
+        return number
+
+    run_grid(odd, {"number": range(40)}, progress=True)
+    lines = capsys.readouterr().err.splitlines()
+    assert (
+        len(lines) == 10
+        and lines[0].startswith("4 of 40 cells, 1 failed")
+        and lines[-1].startswith("40 of 40")
+    )
+    run_grid(odd, {"number": range(40)})
+    assert capsys.readouterr().err == ""

@@ -14,7 +14,18 @@ import pytest
 from oversafe.errors import InputError
 from oversafe.experiment import reproduce
 from oversafe.experiment.papers import dp_imbalance, private_smote, smote_and_mirrors, smote_dp, umap_smotenc
-from oversafe.experiment.papers.base import Claim, Paper, Plot, Summary, as_rows, beside, published
+from oversafe.experiment.papers.base import (
+    Claim,
+    Paper,
+    Plot,
+    Summary,
+    as_rows,
+    beside,
+    claim,
+    counted,
+    is_larger,
+    published,
+)
 from oversafe.experiment.reproduce import PAPERS, load_paper
 from oversafe.report.reproduction import draw, reproduction_page, reproduction_summary, write_reproduction
 
@@ -31,11 +42,95 @@ def test_figures_side_by_side():
     # As far off, and the repetitions vary so much that it may be chance; of two alone nothing is concluded.
     assert beside("3", "ecoli", "auc", 0.50, [0.40, 0.74, 0.42, 0.70, 0.59])["agrees"] is True
     assert beside("3", "ecoli", "auc", 0.50, [0.40, 0.74])["agrees"] is False
-    # An attack that finds more than the published one is no disagreement; one that finds less is.
-    assert beside("4", "ecoli", "recall", 0.43, [1.0], larger_is_better=True)["agrees"] is True
-    assert beside("4", "ecoli", "recall", 0.43, [0.2], larger_is_better=True)["agrees"] is False
-    assert beside("4", "ecoli", "recall", 0.43, [np.nan])["agrees"] is None
+    # An attack that finds more than the published one neither agrees nor differs; one that finds less differs.
+    rows = [
+        beside("4", "ecoli", "recall", 0.43, [value], larger_is_better=True)
+        for value in (1.0, 0.2, 0.45, np.nan)
+    ]
+    assert [row["mark"] for row in rows] == ["stronger", "differs", "agrees", "not measured"]
+    assert [row["agrees"] for row in rows] == [False, False, True, None]
+    assert counted(as_rows(rows)) == "1 agree, 1 find more, 1 differ, 1 not measured"
+    assert counted(as_rows(rows[:3])) == "1 agree, 1 find more, 1 differ"
     assert beside("4", "ecoli", "recall", 0.5, [0.6], interval=(0.45, 0.7))["agrees"] is True
+
+
+def test_statements_say_on_how_many_sets_they_were_tried():
+    sets = ("a", "b", "c")
+    assert claim("x", True, "all 1", sets, sets) == Claim("x", True, "all 1; tried on 3 of 3 sets")
+    some = claim("x", True, "all 1", ["a"], sets)
+    assert some.holds is None and some.measured == "all 1; tried on 1 of 3 sets"
+    assert claim("x", None, "", [], sets).holds is None
+    # What fails on one set fails on all of them, and a mean over some of them says nothing.
+    assert claim("x", False, "0", ["a"], sets, of_each=True).holds is False
+    assert claim("x", False, "0", ["a"], sets).holds is None
+
+
+def test_differences_within_the_noise_decide_nothing():
+    # Means 0.1: standard errors of 0.01 and of 0.1, by hand.
+    assert is_larger([0.08, 0.10, 0.12]) is True and is_larger([-0.08, -0.10, -0.12]) is False
+    assert is_larger([-0.1, 0.1, 0.3]) is None
+    assert is_larger([0.3]) is None and is_larger([]) is None
+    # Two intervals of 0.2 either way leave 0.28 for their difference.
+    assert is_larger([0.3], [0.2, 0.2]) is True and is_larger([0.25], [0.2, 0.2]) is None
+
+
+def test_the_statements_of_smote_and_mirrors():
+    def cells(names, augmented_auc):
+        geometry = [
+            {"kind": "geometry", "name": n, "status": "done", "seed": 0, "reconsmote_precision": 1.0,
+             "reconsmote_recall": 1.0, "distinsmote_precision": 1.0, "distinsmote_recall": 1.0, "exact_bound": 0.5,
+             "approximate_bound": 0.5, "tight_bound": 0.5}
+            for n in names
+        ]  # fmt: skip
+        shadow = [
+            {"kind": "shadow", "name": n, "status": "done", "augmented": augmented, "interval": [auc - 0.1, auc + 0.1],
+             "shadow_auc": auc}
+            for n in names
+            for augmented, auc in ((False, 0.5), (True, augmented_auc))
+        ]  # fmt: skip
+        return pd.DataFrame(geometry + shadow)
+
+    def holds(names, augmented_auc):
+        return [c.holds for c in smote_and_mirrors.summarize(cells(names, augmented_auc), True).claims]
+
+    every = smote_and_mirrors.EIGHT
+    assert holds(every, 0.7) == [True, True, True, True]
+    # A difference of 0.02 is within the noise: 0.1 * sqrt(16) / 8 = 0.05.
+    assert holds(every, 0.52) == [True, True, True, None]
+    assert holds(every[:1], 0.9) == [None, None, None, None]
+    summary = smote_and_mirrors.summarize(cells(every[:2], 0.7), True)
+    assert summary.claims[0].measured == "the lowest is 1.000; tried on 2 of 8 sets"
+    assert summary.claims[1].measured == "not tried on any set"
+    marks = summary.rows.set_index(["data", "figure"])["mark"]
+    assert marks["ecoli", "reconsmote recall"] == "stronger"
+    assert marks["ecoli", "reconsmote precision"] == "agrees"
+
+
+def test_the_statements_of_the_private_papers():
+    rng = np.random.default_rng(0)
+    scores = list(dp_imbalance._SCORES)
+
+    def cell(name, method, kind, level, **more):
+        values = dict.fromkeys(scores, level + 0.01 * rng.random())
+        return {"kind": kind, "name": name, "method": method, "epsilon": 1.0, "split": 0, "status": "done",
+                "ratio": np.nan, "n_estimators": np.nan, **values, **more}  # fmt: skip
+
+    def private(names):
+        rows = []
+        for name in names:
+            rows += [cell(name, "GEM + XGBoost", "private", 0.9), cell(name, "Priv. LogReg", "private", 0.7)]
+            rows += [cell(name, "SMOTE + Priv. LogReg", "smote", 0.5)]
+        rows += [
+            cell("mammography", f"bagging of {n}", "bagging", 0.5, ratio=r, n_estimators=n, split=split)
+            for n in (1, 5) for r in (8, 16) for split in (0, 1)
+        ]  # fmt: skip
+        claims = dp_imbalance.summarize(pd.DataFrame(rows), True).claims
+        return [c.holds for c in claims], [c.measured for c in claims]
+
+    holds, measured = private(smote_and_mirrors.EIGHT)
+    assert holds[1] is True and measured[1].endswith("tried on 8 of 8 sets")
+    assert "over 4 pairs" in measured[2]
+    assert private(["ecoli", "abalone"])[0][:2] == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +193,7 @@ def test_the_trade_off_of_the_umap_paper_by_hand():
                 **{f"{d}_baseline": 0.3 for d in umap_smotenc.DISTANCES}}  # fmt: skip
 
     cells = []
-    for name in ("a", "b", "c"):
+    for name in umap_smotenc.SETS:
         cells += [cell(name, "Original train set", 0.9, np.nan), cell(name, "GC", 0.3, 0.5)]
         cells += [cell(name, "SMOTE-NC", 0.88, 0.1), cell(name, "UMAP-SMOTENC", 0.84, 0.5)]
     summary = umap_smotenc.summarize(pd.DataFrame(cells))
@@ -110,6 +205,9 @@ def test_the_trade_off_of_the_umap_paper_by_hand():
     holds = {claim.sentence: claim.holds for claim in summary.claims}
     assert holds["UMAP-SMOTENC has the best rank in the trade-off"] is True
     assert holds["SMOTE-NC is below the test set in all three distances"] is True
+    some = umap_smotenc.summarize(pd.DataFrame(cells[:12]), quick=True)
+    assert {claim.holds for claim in some.claims} == {None}
+    assert all("tried on 3 of 8 sets" in claim.measured for claim in some.claims)
 
 
 def squares(number: int, name: str = "") -> dict[str, float]:
@@ -152,6 +250,8 @@ def test_a_run_its_page_and_what_failed(tmp_path: Path, monkeypatch):
     write_reproduction(found, tmp_path / "page.html")
     stored = json.loads((tmp_path / "page.json").read_text())
     assert stored["figures"][0]["measured"] == 9.0 and stored["claims"][1]["holds"] is False
+    assert stored["figures"][0]["mark"] == "agrees" and stored["counts"]["agrees"] == 1
+    assert "Of 1 figures 1 agree, 0 find more, 0 differ" in page
     assert reproduction_summary(found) is not None
 
 

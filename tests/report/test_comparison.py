@@ -23,10 +23,22 @@ def nominal(epsilon: float) -> Guarantee:
     return Guarantee.pure(epsilon, "a theorem").weaken("the domains were read from the data")
 
 
-def cell(method, utility, *, low_risk=0.0, certain=0, guarantee=NONE, epsilon=None, status="done"):
+def cell(
+    method,
+    utility,
+    *,
+    low_risk=0.0,
+    certain=0,
+    copied=0,
+    missing=(),
+    guarantee=NONE,
+    epsilon=None,
+    status="done",
+):
     attacks = pd.DataFrame(
         [
             ["ReconSMOTE", "1", "reconstruction", 0.5 if certain else 0.0, 0.0, 0.6, certain],
+            ["ExactCopies", "1", "reconstruction", 0.04 if copied else 0.0, 0.0, 0.1, copied],
             ["Linkability", "1", "linkage", low_risk + 0.05, low_risk, low_risk + 0.1, 0],
         ],
         columns=ATTACK_COLUMNS,
@@ -43,6 +55,7 @@ def cell(method, utility, *, low_risk=0.0, certain=0, guarantee=NONE, epsilon=No
         **dict.fromkeys(FIGURES, 0.9),
         "attacks": attacks,
         "not_run": {"NaiveDistinguisher on class '1'": "no row is a real record"},
+        "missing_classes": list(missing),
         "guarantee": guarantee.to_dict(),
         "released_rows": 100,
         "fit_seconds": 0.5,
@@ -98,9 +111,34 @@ def test_of_settings_alike_the_more_cautious():
     assert noise.recommendation.setting == "copula"
 
 
-def test_useless_releases_are_called_so():
-    found = comparison(cell("noise", 0.51))
-    assert any("not clearly above chance" in reason for reason in found.recommendation.reasons)
+def test_nothing_that_is_of_no_use():
+    # Lower ends of the AUC's intervals: 0.49, and 0.51 for a release that holds one class only.
+    found = comparison(cell("noise", 0.51), cell("one class", 0.53, missing=["1"]))
+    assert found.recommendation.setting is None
+    assert found.recommendation.sentence == "Release none of these: what they release is of no use."
+    reasons = " ".join(found.recommendation.reasons)
+    assert "noise: what classifiers learn from it is not clearly better than a coin (AUC 0.510" in reasons
+    assert "one class: its release has no row of class '1'" in reasons
+    mixed = comparison(cell("smote", 0.9, certain=4), cell("noise", 0.5))
+    assert mixed.recommendation.setting is None and "those that are of use are exposed" in str(mixed)
+    # One that is of use is taken, however useful the useless one seems.
+    other = comparison(cell("one class", 0.9, missing=["1"]), cell("copula", 0.6))
+    assert other.recommendation.setting == "copula"
+    assert any("Not one class" in r and "no row of class '1'" in r for r in other.recommendation.reasons)
+    assert json.loads(other.to_json())["settings"][0]["useless"].startswith("its release has no row")
+
+
+def test_never_a_release_that_holds_real_rows():
+    found = comparison(cell("mine", 0.9, copied=3), cell("copula", 0.6))
+    mine = found.settings[0]
+    assert found.recommendation.setting == "copula"
+    assert mine.verdict.level == "exposed" and mine.certain_records == 3
+    assert mine.verdict.sentence == "3 real records stand in the release word for word."
+    # Although Linkability's interval begins as low and its risk is higher.
+    assert mine.gravest == "ExactCopies on class '1'" and mine.privacy[0] == pytest.approx(0.96)
+    # The same people, found by two attacks.
+    both = comparison(cell("smote", 0.9, certain=5, copied=3)).settings[0]
+    assert both.certain_records == 5 and both.verdict.sentence.startswith("5 real records were read out")
 
 
 def test_the_frontier_and_the_table():
@@ -134,6 +172,31 @@ def test_the_page_escapes_and_sorts():
 def test_a_setting_without_a_score_is_left_out_of_the_chart():
     page = comparison(cell("a", np.nan), cell("b", np.nan)).to_html()
     assert page.count('class="chart') == 4 and 'points="nan' not in page and '="nan"' not in page
+
+
+def test_as_a_display():
+    pytest.importorskip("matplotlib")
+    from oversafe.report import FrontierDisplay
+
+    found = comparison(
+        cell("a", 0.9, low_risk=0.3), cell("b", 0.8), cell("c", 0.7), cell("d", 0.6, status="failed")
+    )
+    display = FrontierDisplay.from_comparison(found)
+    assert display.names == ["a", "b", "c"] and display.on_frontier.tolist() == [True, True, False]
+    assert display.privacy_intervals[0].tolist() == pytest.approx([0.6, 0.7])
+    assert display.ax_.get_ylabel() == "auc"
+    with pytest.raises(InputError, match="no setting"):
+        FrontierDisplay.from_comparison(comparison(cell("d", 0.6, status="failed")))
+
+
+def test_nothing_is_cut_in_a_file(monkeypatch, capsys):
+    from oversafe.commands.consoles import console
+    from oversafe.report.comparison_page import comparison_summary
+
+    name = "a-method-with-quite-a-long-name-of-its-own-and-more, epsilon 0.25"
+    monkeypatch.delenv("COLUMNS", raising=False)
+    console().print(comparison_summary(comparison(cell(name, 0.8))))
+    assert any(name in line and "unproven" in line for line in capsys.readouterr().out.splitlines())
 
 
 def test_json_and_terminal():

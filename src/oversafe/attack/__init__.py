@@ -1,6 +1,6 @@
 """Attacks: what an outsider gets out of a release."""
 
-from oversafe.attack.base import AttackResult
+from oversafe.attack.base import Attack, AttackResult
 from oversafe.attack.bounds import identifiable_share, neighbour_mutuality, reconstruction_recall_bound
 from oversafe.attack.copies import ExactCopies
 from oversafe.attack.distinguishing import DistinSMOTE
@@ -14,6 +14,7 @@ from oversafe.attack.similarity import ClosestRecord, NaiveDistinguisher
 from oversafe.attack.singling_out import SinglingOut
 
 __all__ = [
+    "Attack",
     "AttackResult",
     "AttributeInference",
     "ClosestRecord",

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import pandas as pd
 from scipy.stats import norm
 
+from oversafe.errors import InputError
+
 Threat = Literal[
     "reconstruction", "distinguishing", "membership", "linkage", "singling-out", "attribute", "similarity"
 ]
+
+
+# Differences of shares may leave the unit interval by as much.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -42,9 +48,40 @@ class AttackResult:
     evidence: pd.DataFrame = field(repr=False)
     details: dict[str, Any] = field(default_factory=dict, repr=False)
 
+    def __post_init__(self) -> None:
+        if self.threat not in get_args(Threat):
+            raise InputError(f"threat = {self.threat!r} was given; use one of {', '.join(get_args(Threat))}")
+        if not -_ROUNDING <= self.risk <= 1 + _ROUNDING:
+            raise InputError(
+                f"risk = {self.risk!r} was given; it is the advantage over guessing, from 0 to 1"
+            )
+        low, high = self.interval
+        if not low <= high:
+            raise InputError(
+                f"interval = {self.interval!r} was given; give its lower end, then its upper end"
+            )
+
 
 class Attack(ABC):
-    """The contract of an attack: settings in the constructor, material in ``run``."""
+    """The contract of an attack: settings in the constructor, material in ``run``.
+
+    An attack of your own whose ``run`` takes ``release``, ``real`` and ``holdout`` (the rows of one class, without the
+    label; the holdout may be None) can be handed to :func:`oversafe.audit` and :func:`oversafe.compare`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from oversafe.attack import Attack, AttackResult
+    >>> class SharedValues(Attack):
+    ...     def run(self, release, real, holdout=None):
+    ...         share = float(real.iloc[:, 0].isin(release.iloc[:, 0]).mean())
+    ...         chance = 0.0 if holdout is None else float(holdout.iloc[:, 0].isin(release.iloc[:, 0]).mean())
+    ...         risk = max(0.0, share - chance)
+    ...         return AttackResult("SharedValues", "attribute", risk, (0.0, 1.0), pd.DataFrame())
+    >>> people = pd.DataFrame({"age": [31.2, 47.1]})
+    >>> SharedValues().run(people, people).risk
+    1.0
+    """
 
     @abstractmethod
     def run(self, *args: Any, **kwargs: Any) -> AttackResult:

@@ -19,8 +19,8 @@ class ExactCopies(Attack):
 
     The risk is the share of the distinct real rows that are in the release. Rows that many people share
     (three yes-or-no columns) are copied by chance, and what chance gives is subtracted: the share of a
-    holdout of people who had no part in the release, or, without one, the share to expect if the release
-    drew each of its columns by itself.
+    holdout of people who had no part in the release, or, without one that has other rows than the real ones, the share
+    to expect if the release drew each of its columns by itself.
 
     See Also
     --------
@@ -76,15 +76,16 @@ class ExactCopies(Attack):
         }
         risk = shares[0][0] / shares[0][1]
         interval = wilson_interval(*shares[0])
-        if holdout is not None:
-            others = np.setdiff1d(rows["holdout"], distinct)
+        others = None if holdout is None else np.setdiff1d(rows["holdout"], distinct)
+        if others is not None:
             by_chance = int(np.isin(others, released).sum())
             details["copied_holdout"] = by_chance
             details["distinct_holdout"] = len(others)
-            if len(others):
-                risk -= by_chance / len(others)
-                interval = difference_interval(*shares[0], by_chance, len(others))
+        if others is not None and len(others):
+            risk -= by_chance / len(others)
+            interval = difference_interval(*shares[0], by_chance, len(others))
         else:
+            # A holdout whose rows are all among the real ones shows a coarse table, and no chance.
             chance = _chance_of_copies(release, real)
             details["expected_by_chance"] = chance
             risk -= chance

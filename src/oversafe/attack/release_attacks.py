@@ -18,6 +18,7 @@ from oversafe.attack.reconstruction import ReconSMOTE
 from oversafe.attack.similarity import ClosestRecord, NaiveDistinguisher
 from oversafe.attack.singling_out import SinglingOut
 from oversafe.data.column import value_keys
+from oversafe.errors import InputError
 
 NEED_A_HOLDOUT = "Linkability, SinglingOut, AttributeInference and ClosestRecord"
 
@@ -59,11 +60,14 @@ class AttackStep:
         What it is run on.
     run : callable
         Runs it; None if there is nothing for it to say.
+    is_own : bool
+        Whether it is not one of oversafe's, whose code may be another the next time.
     """
 
     title: str
     tables: ClassTables
     run: Step
+    is_own: bool = False
 
 
 def attacked_classes(release: pd.Series, real: pd.Series | None) -> list[str]:
@@ -133,6 +137,50 @@ def attack_steps(
             not_run[title] = "it needs at least two real and two other rows"
         else:
             yield AttackStep(title, tables, partial(_naive, tables, results))
+
+
+def check_attacks(attacks: Sequence[Any] | None) -> tuple[Any, ...]:
+    """Return somebody's own attacks, or say what one of them lacks."""
+    given = tuple(attacks or ())
+    for attack in given:
+        if isinstance(attack, type):
+            raise InputError(
+                f"an attack is the class {attack.__name__}; give an object of it: {attack.__name__}()"
+            )
+        if not callable(getattr(attack, "run", None)):
+            raise InputError(
+                f"an attack is of type {type(attack).__name__}, which has no run; inherit from oversafe.attack.Attack"
+            )
+    return given
+
+
+def own_attack_steps(
+    attacks: Sequence[Any], classes: Sequence[ClassTables], not_run: dict[str, str]
+) -> Iterator[AttackStep]:
+    """Yield somebody's own attacks on each class; one that fails is left out, with its error as the reason."""
+    for attack in attacks:
+        for tables in classes:
+            title = f"{type(attack).__name__} on class {tables.label!r}"
+            if tables.real is None:
+                not_run[title] = "it needs the real table (--real)"
+            elif tables.release.empty or tables.real.empty:
+                not_run[title] = "the release or the real table has no row of it"
+            else:
+                yield AttackStep(title, tables, partial(_own, attack, tables, title, not_run), is_own=True)
+
+
+def _own(attack: Any, tables: ClassTables, title: str, not_run: dict[str, str]) -> AttackResult | None:
+    holdout = tables.holdout if tables.holdout is not None and len(tables.holdout) else None
+    try:
+        result = attack.run(tables.release, tables.real, holdout=holdout)
+    except Exception as error:
+        # Somebody else's code: the other attacks are worth their report all the same.
+        not_run[title] = f"it failed with {type(error).__name__}: {error}"
+        return None
+    if not isinstance(result, AttackResult):
+        not_run[title] = f"it returned {type(result).__name__} and not an AttackResult"
+        return None
+    return _labelled(result, tables)
 
 
 def reconstruction_of(results: Sequence[AttackResult], label: str) -> AttackResult | None:

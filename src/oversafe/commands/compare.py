@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from oversafe.commands.consoles import console
 from oversafe.commands.options import (
     TABLE,
     DecimalOption,
@@ -96,8 +97,6 @@ def compare(
     if declared is not None:
         declared = declared.drop(left_out.intersection(declared.names))
 
-    from rich.console import Console
-
     from oversafe.report.audit import file_name
     from oversafe.report.comparison import compare as run
     from oversafe.report.comparison_page import comparison_summary
@@ -117,6 +116,7 @@ def compare(
         time_limit=limit,
         random_state=seed,
         n_jobs=jobs,
+        progress=True,
         **options,
     )
     result.to_html(report)
@@ -124,9 +124,9 @@ def compare(
     if json_output:
         typer.echo(result.to_json())
         return
-    console = Console()
-    console.print(comparison_summary(result))
-    console.print(f"Report: {report}", soft_wrap=True, markup=False, highlight=False)
+    out = console()
+    out.print(comparison_summary(result))
+    out.print(f"Report: {report}", soft_wrap=True, markup=False, highlight=False)
 
 
 def _split(given: list[str] | None) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from oversafe.commands.consoles import console
 from oversafe.commands.options import check_page, seconds_of
 
 
@@ -49,13 +50,19 @@ def reproduce(
     page = report if report is not None else Path(f"{paper}-{'full' if full else 'quick'}.html")
     check_page(page)
 
-    from rich.console import Console
-
     from oversafe.report.reproduction import reproduction_summary, write_reproduction
 
     store = resume if resume is not None else page.with_name(f"{page.stem}-cells")
-    found = run(paper, quick=not full, data_sets=data_set or None, store=store, time_limit=limit, n_jobs=jobs)
+    found = run(
+        paper,
+        quick=not full,
+        data_sets=data_set or None,
+        store=store,
+        time_limit=limit,
+        n_jobs=jobs,
+        progress=True,
+    )
     write_reproduction(found, page)
-    console = Console()
-    console.print(reproduction_summary(found))
-    console.print(f"Report: {page}", soft_wrap=True, markup=False, highlight=False)
+    out = console()
+    out.print(reproduction_summary(found))
+    out.print(f"Report: {page}", soft_wrap=True, markup=False, highlight=False)

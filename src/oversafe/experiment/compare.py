@@ -15,12 +15,23 @@ import pandas as pd
 
 from oversafe.attack import AttackResult, GroundHog
 from oversafe.attack.game import seeded_copy
-from oversafe.attack.release_attacks import attack_steps, attacked_classes, class_tables
+from oversafe.attack.release_attacks import (
+    ClassTables,
+    attack_steps,
+    attacked_classes,
+    check_attacks,
+    class_tables,
+    own_attack_steps,
+)
 from oversafe.data import Schema, read_table
+from oversafe.data.column import value_keys
 from oversafe.errors import InputError
 from oversafe.experiment.grid import run_grid
 from oversafe.experiment.memory import PeakMemory
+from oversafe.experiment.source import source_digest
+from oversafe.experiment.store import plain
 from oversafe.measure.fidelity import FIGURES, fidelity
+from oversafe.measure.leakage import release_overlap
 from oversafe.measure.scores import SCORES
 from oversafe.measure.utility import folds, make_release, positive_class, summarize, train_on_release
 from oversafe.privacy.guarantee import SEEDED, Guarantee
@@ -43,14 +54,21 @@ DEFAULT_EPSILONS = (1.0, 5.0)
 # The game is played on so many rows, or every release of a large table would be made hundreds of times.
 _GAME_ROWS = 400
 _GAME = (6, 30, 30)
+# What a cell measures: another number when it measures something else, so that older ones are not taken for it.
+_MEASURED = 2
+# Copies of so many more real rows than of others, at least, need no further reason to be called copies.
+_MANY_COPIES = 0.1
+# Fewer are copies if chance has a smaller probability: false alarms of a dozen settings stay below one in a hundred.
+_BY_CHANCE = 1e-4
 
 
 def compare(
     table: pd.DataFrame | str | Path,
     label: str,
     *,
-    methods: Sequence[str] | Mapping[str, Any] | None = None,
+    methods: str | Sequence[Any] | Mapping[str, Any] | None = None,
     epsilons: Sequence[float] = DEFAULT_EPSILONS,
+    attacks: Sequence[Any] | None = None,
     schema: Schema | None = None,
     quasi_identifiers: Sequence[str] | None = None,
     classifiers: str = "quick",
@@ -74,10 +92,17 @@ def compare(
         The real table.
     label : str
         The column that holds the class.
-    methods : sequence of str, or mapping of str to protector, optional
-        Names as ``oversafe protect --method`` has them, or protectors under names of your own.
+    methods : str, sequence or mapping, optional
+        Names as ``oversafe protect --method`` has them, those of plugins among them; or objects under names of your
+        own, as a mapping; or both in one list, where an object is called by its class. An object is a protector of
+        oversafe, or any estimator (it inherits from ``sklearn.base.BaseEstimator``) with ``fit_resample(X, y)``, or
+        with ``fit(X, y)`` and ``sample()``, that returns a table and its labels; arrays have the columns of X. Its
+        ``random_state`` is set if it has one, and a ``guarantee_`` that it states is shown. In a store it is
+        known by its settings and its code: once it is edited it is run again.
     epsilons : sequence of float, default=(1.0, 5.0)
         For the named methods that take one.
+    attacks : sequence of Attack, optional
+        Attacks of your own beside the others; see :func:`oversafe.audit`.
     schema : Schema, optional
         What the columns are, and which of their domains are public: without it no guarantee is proven.
     quasi_identifiers : sequence of str, optional
@@ -97,21 +122,23 @@ def compare(
     n_jobs : int, optional
         As in joblib.
     progress : bool, optional
-        Whether to show a bar with the time left; by default if the standard error is a terminal.
+        As in :func:`oversafe.experiment.run_grid`.
 
     Returns
     -------
     DataFrame
         One row per cell: "method", "epsilon", "status", "seconds", "error"; each score with its interval ("auc",
         "auc_low", "auc_high", ...); the figures of :func:`oversafe.measure.fidelity`; "attacks", a table of all
-        attacks; "not_run", the reasons of those that were left out; "guarantee" as
-        :meth:`oversafe.privacy.Guarantee.to_dict` gives it for a release without a seed; "fit_seconds" and "fit_memory"
-        (bytes) of one release. The first row, "original", is the real table, which nothing is made from.
+        attacks; "not_run", the reasons of those that were left out; "missing_classes", those without a released row;
+        "guarantee" as :meth:`oversafe.privacy.Guarantee.to_dict` gives it for a release without a seed; "fit_seconds"
+        and "fit_memory" (bytes) of one release. The first row, "original", is the real table, which nothing is made
+        from.
 
     Raises
     ------
     InputError
-        If the table cannot be used. A method that fails is a row with its error.
+        If the table, a method or an attack cannot be used, before anything is run. A method that fails while it
+        runs is a row with its error.
 
     Examples
     --------
@@ -124,9 +151,12 @@ def compare(
     """
     from oversafe import __version__
 
+    own_attacks = check_attacks(attacks)
+    cells = _settings(methods, epsilons)
     frame, described = _read(table, label, schema)
-    cell = CompareCell(frame, label, schema)
+    cell = CompareCell(frame, label, schema, own_attacks)
     shared = {
+        "measured": _MEASURED,
         "table": _fingerprint(frame),
         "label": label,
         "schema": None if schema is None else hashlib.sha256(schema.to_toml().encode()).hexdigest(),
@@ -137,16 +167,13 @@ def compare(
         # With its size, so that another game is another cell.
         "membership": [*_GAME, _GAME_ROWS] if membership else None,
         "random_state": random_state,
+        "own_attacks": [_known_by(attack) for attack in own_attacks] or None,
     }
     for name in quasi_identifiers or ():
         if name not in described.names or name == label:
             raise InputError(f"the table has no feature column {name!r}; give quasi-identifiers it has")
     # Told before anything is run.
     next(folds(frame[label], n_folds, n_repeats, random_state))
-    cells = [
-        {"method": name, "epsilon": epsilon, "protector": protector}
-        for name, epsilon, protector in _settings(methods, epsilons)
-    ]
     found = run_grid(
         cell,
         [{**entry, **shared} for entry in cells],
@@ -156,7 +183,7 @@ def compare(
         n_jobs=n_jobs,
         progress=progress,
     )
-    return found.drop(columns=[*shared, "protector"])
+    return found.drop(columns=[*shared, "protector", "code"], errors="ignore")
 
 
 @dataclass(frozen=True)
@@ -171,11 +198,14 @@ class CompareCell:
         The column that holds the class.
     schema : Schema, optional
         As declared.
+    attacks : tuple
+        Somebody's own, beside the others.
     """
 
     frame: pd.DataFrame
     label: str
     schema: Schema | None
+    attacks: tuple[Any, ...] = ()
 
     def __call__(
         self,
@@ -195,12 +225,13 @@ class CompareCell:
         from joblib import parallel_config
         from threadpoolctl import threadpool_limits
 
-        if protector is None and method != ORIGINAL:
-            from oversafe.protect.methods import METHODS, make_protector
+        named = protector if isinstance(protector, str) else None if protector is not None else method
+        if named is not None and named != ORIGINAL:
+            from oversafe.protect.methods import make_protector, method_class
 
-            asks = "quasi_identifiers" in METHODS[method]._get_param_names()
+            asks = "quasi_identifiers" in method_class(named)._get_param_names()
             protector = make_protector(
-                method,
+                named,
                 epsilon=epsilon,
                 schema=self.schema,
                 quasi_identifiers=quasi_identifiers if asks else None,
@@ -240,6 +271,7 @@ class CompareCell:
         release, real, holdout = (self._joined(*part) for part in (made.release, rows, held))
         figures = fidelity(release, real).overall
         found: list[AttackResult] = []
+        rows_found: list[dict[str, Any]] = []
         not_run: dict[str, str] = {}
         if made.guarantee is not None:
             columns = [name for name in real.columns if name != self.label]
@@ -249,10 +281,15 @@ class CompareCell:
             for step in attack_steps(classes, found, not_run):
                 if (result := step.run()) is not None:
                     found.append(result)
+                    rows_found.append(_row(result, step.tables))
+            for step in own_attack_steps(self.attacks, classes, not_run):
+                if (result := step.run()) is not None:
+                    rows_found.append(_row(result))
         return {
             **{name: float(figures[name]) for name in FIGURES},
-            "attacks": pd.DataFrame([_row(entry) for entry in found], columns=ATTACK_COLUMNS),
+            "attacks": pd.DataFrame(rows_found, columns=ATTACK_COLUMNS),
             "not_run": not_run,
+            "missing_classes": _absent(release[self.label], real[self.label]),
             "guarantee": None if made.guarantee is None else _unseeded(made.guarantee).to_dict(),
             "released_rows": len(release),
             "fit_seconds": made.seconds,
@@ -283,9 +320,14 @@ class CompareCell:
 ATTACK_COLUMNS = ["attack", "class", "threat", "risk", "low", "high", "certain_records"]
 
 
-def _row(result: AttackResult) -> dict[str, Any]:
-    # Records that ReconSMOTE names are read out with certainty; the other attacks speak of chances.
-    certain = result.details.get("recovered", 0) if result.name == "ReconSMOTE" else 0
+def _row(result: AttackResult, tables: ClassTables | None = None) -> dict[str, Any]:
+    certain = 0
+    # Records that ReconSMOTE names, and real ones that stand in the release, are read out with certainty; the other
+    # attacks speak of chances.
+    if tables is not None and result.name == "ReconSMOTE":
+        certain = result.details.get("recovered", 0)
+    elif tables is not None and result.name == "ExactCopies" and _are_copies(result, tables):
+        certain = result.details["copied"]
     return {
         "attack": result.name,
         "class": str(result.details.get("class", "")),
@@ -295,6 +337,34 @@ def _row(result: AttackResult) -> dict[str, Any]:
         "high": float(result.interval[1]),
         "certain_records": int(certain),
     }
+
+
+def _are_copies(result: AttackResult, tables: ClassTables) -> bool:
+    """Return whether the real rows in a release stand there because they were real, and not by chance.
+
+    In a table of a few categories every release has real rows. They count where surely a tenth more of the real rows
+    stand there than of others; and fewer of them where chance, given how common their values are, has a probability
+    below one in ten thousand, and the rows of others do not speak against it.
+    """
+    if not result.details["copied"]:
+        return False
+    low = result.interval[0]
+    if low >= _MANY_COPIES:
+        return True
+    if low <= 0 and result.details.get("copied_holdout", 0):
+        return False
+    return release_overlap(tables.release, tables.real).probability < _BY_CHANCE
+
+
+def _absent(released: pd.Series, real: pd.Series) -> list[str]:
+    return sorted(set(value_keys(real)) - set(value_keys(released)))
+
+
+def _known_by(attack: Any) -> Any:
+    """Return what somebody's own attack is known by in a store: its class, its settings and its code."""
+    kind = type(attack)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    return [name, plain(dict(getattr(attack, "__dict__", {}))), source_digest(kind)]
 
 
 @dataclass(frozen=True)
@@ -320,22 +390,65 @@ class _Made:
 
 
 def _settings(
-    methods: Sequence[str] | Mapping[str, Any] | None, epsilons: Sequence[float]
-) -> list[tuple[str, float | None, Any]]:
-    from oversafe.protect.methods import METHODS, check_method
-
-    chosen: list[tuple[str, float | None, Any]] = [(ORIGINAL, None, None)]
-    if isinstance(methods, Mapping):
-        return chosen + [(name, getattr(made, "epsilon", None), made) for name, made in methods.items()]
-    names = list(DEFAULT_METHODS if methods is None else methods)
-    if not names or not len(epsilons):
+    methods: str | Sequence[Any] | Mapping[str, Any] | None, epsilons: Sequence[float]
+) -> list[dict[str, Any]]:
+    """Return what is run: the original, and each method with each of its epsilons; all are checked before any is."""
+    chosen: list[dict[str, Any]] = [{"method": ORIGINAL, "epsilon": None, "protector": None}]
+    values = [float(epsilon) for epsilon in epsilons]
+    named = _named(methods)
+    if not named or not values:
         raise InputError("no method or no epsilon was given; give at least one of each")
-    for name in dict.fromkeys(names):
-        check_method(name)
-        takes = "epsilon" in METHODS[name]._get_param_names()
-        values = [float(epsilon) for epsilon in epsilons] if takes else [None]
-        chosen += [(name, epsilon, None) for epsilon in values]
+    for name, given in named.items():
+        chosen += _cells_of(name, given, values)
     return chosen
+
+
+def _named(methods: str | Sequence[Any] | Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the methods under their names: a method's own, that of a mapping, or that of an object's class."""
+    if isinstance(methods, Mapping):
+        for name in methods:
+            if not isinstance(name, str) or name == ORIGINAL or not name:
+                raise InputError(
+                    f"a method has the name {name!r}; use text, and not {ORIGINAL!r}, which is the table itself"
+                )
+        return dict(methods)
+    if methods is None:
+        methods = DEFAULT_METHODS
+    elif isinstance(methods, str) or not isinstance(methods, Sequence):
+        methods = [methods]
+    named: dict[str, Any] = {}
+    for given in methods:
+        if isinstance(given, str):
+            named[given] = given
+            continue
+        kind = given if hasattr(given, "__qualname__") else type(given)
+        name, number = kind.__qualname__.rpartition(".")[2], 1
+        while (name if number == 1 else f"{name} ({number})") in named:
+            number += 1
+        named[name if number == 1 else f"{name} ({number})"] = given
+    return named
+
+
+def _cells_of(name: str, given: Any, epsilons: list[float]) -> list[dict[str, Any]]:
+    from oversafe.protect.methods import METHODS, method_class
+    from oversafe.protect.own import own_method
+
+    if not isinstance(given, str):
+        protector = own_method(name, given)
+        return [{"method": name, "epsilon": _epsilon_of(given), "protector": protector}]
+    kind = method_class(given)
+    takes = "epsilon" in kind._get_param_names()
+    # The code of a plugin is not oversafe's, whose version is part of every cell.
+    code = {} if given in METHODS else {"code": source_digest(kind)}
+    under = {"method": name, "protector": None if name == given else given, **code}
+    return [{**under, "epsilon": epsilon} for epsilon in (epsilons if takes else [None])]
+
+
+def _epsilon_of(method: Any) -> float | None:
+    epsilon = getattr(method, "epsilon", None)
+    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number):
+        return None
+    return float(epsilon)
 
 
 def _read(table: pd.DataFrame | str | Path, label: str, schema: Schema | None) -> tuple[pd.DataFrame, Schema]:

@@ -46,7 +46,8 @@ def run_grid(
         the settings.
     grid : mapping of str to iterable, or iterable of mappings
         The values of each setting, of which all combinations are run; or the cells themselves. Values are
-        numbers, text, None, lists, mappings of these, or estimators (known by class and parameters).
+        numbers, text, None, lists, mappings of these, or estimators (known by class and parameters, and by their
+        code unless they are oversafe's or scikit-learn's).
     store : path, optional
         A folder for the results, readable by its owner alone. Without one nothing is kept.
     version : str, optional
@@ -58,7 +59,8 @@ def run_grid(
     n_jobs : int, optional
         As in joblib.
     progress : bool, optional
-        Whether to show a bar with the time left; by default if the standard error is a terminal.
+        Whether to show a bar with the time left, or a line now and then where the standard error is no terminal; by
+        default the bar alone.
 
     Returns
     -------
@@ -177,6 +179,9 @@ def _bar(total: int, done: int, wanted: bool | None) -> Iterator[Callable[[Cell]
     if not (sys.stderr.isatty() if wanted is None else wanted) or total == done:
         yield lambda cell: None
         return
+    if not sys.stderr.isatty():
+        yield _lines(total, done)
+        return
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -207,6 +212,23 @@ def _bar(total: int, done: int, wanted: bool | None) -> Iterator[Callable[[Cell]
                 bar.advance(task)
 
         yield advance
+
+
+def _lines(total: int, done: int) -> Callable[[Cell], None]:
+    """Return what tells each tenth of the cells in a line of its own, for files that a bar would fill."""
+    begin, failed, told = time.monotonic(), 0, done * 10 // total
+
+    def advance(cell: Cell) -> None:
+        nonlocal done, failed, told
+        done += cell.status != "pending"
+        failed += cell.status == "failed"
+        if done * 10 // total > told:
+            told = done * 10 // total
+            failures = f", {failed} failed" if failed else ""
+            seconds = time.monotonic() - begin
+            print(f"{done} of {total} cells{failures}, {seconds:.0f} s", file=sys.stderr, flush=True)
+
+    return advance
 
 
 def _table(cells: list[Cell]) -> pd.DataFrame:

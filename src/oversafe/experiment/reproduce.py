@@ -93,7 +93,7 @@ def reproduce(
     n_jobs : int, optional
         As in joblib.
     progress : bool, optional
-        Whether to show a bar with the time left; by default if the standard error is a terminal.
+        As in :func:`oversafe.experiment.run_grid`.
 
     Returns
     -------

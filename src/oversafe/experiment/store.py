@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from oversafe.errors import InputError
+from oversafe.experiment.source import is_settled, source_digest
 
 _FORMAT = 1
 _KEY_LENGTH = 32
@@ -80,14 +81,20 @@ def plain(value: Any) -> Any:
             raise InputError(
                 f"a setting is {value.__qualname__}, which has no lasting name; define it in a module instead"
             )
-        return {"name": f"{value.__module__}.{value.__qualname__}"}
+        return {"name": f"{value.__module__}.{value.__qualname__}", **_code_of(value)}
     if hasattr(value, "get_params"):
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
-        return {"estimator": kind, "parameters": plain(value.get_params(deep=False))}
+        parameters = plain(value.get_params(deep=False))
+        return {"estimator": kind, "parameters": parameters, **_code_of(type(value))}
     raise InputError(
         f"a setting is of type {type(value).__name__}, which a cell cannot be known by; use numbers, text, lists, "
         "mappings or estimators"
     )
+
+
+def _code_of(thing: Any) -> dict[str, str]:
+    """Return the digest of someone's own class or function: once it is edited, it is another one."""
+    return {} if is_settled(thing) else {"code": source_digest(thing)}
 
 
 class Store:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from oversafe.protect.methods import METHODS, check_method
+from oversafe.protect.methods import method_class
 
 
 @dataclass(frozen=True)
@@ -166,8 +166,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
 
 def explain(method: str) -> str:
     """Return what a method does, promises and does not promise, and the settings it takes."""
-    check_method(method)
-    kind = METHODS[method]
+    kind = method_class(method)
     known = EXPLANATIONS.get(method)
     lines = [f"{method} ({kind.__name__})", ""]
     if known is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from oversafe import protect
@@ -10,6 +11,10 @@ from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.base import Protector
+from oversafe.protect.own import check_class, own_method
+
+# Other packages name their methods in this group of entry points.
+PLUGINS = "oversafe.protectors"
 
 METHODS: Mapping[str, type[Protector]] = {
     "mixture": protect.PrivateMixture,
@@ -41,10 +46,38 @@ METHODS: Mapping[str, type[Protector]] = {
 }
 
 
+def plugins() -> dict[str, EntryPoint]:
+    """Return the methods that installed packages bring; none takes the place of one of ours."""
+    return {point.name: point for point in entry_points(group=PLUGINS) if point.name not in METHODS}
+
+
+def method_names() -> list[str]:
+    """Return the names of all methods, ours first."""
+    return [*METHODS, *plugins()]
+
+
 def check_method(method: str) -> None:
     """Refuse a method that does not exist."""
-    if method not in METHODS:
-        raise InputError(f"the method {method!r} is not known; use one of {', '.join(METHODS)}")
+    if method not in METHODS and method not in plugins():
+        raise InputError(f"the method {method!r} is not known; use one of {', '.join(method_names())}")
+
+
+def method_class(method: str) -> type[Any]:
+    """Return the class of a method, which is loaded now if a plugin brings it."""
+    check_method(method)
+    if method in METHODS:
+        return METHODS[method]
+    point = plugins()[method]
+    try:
+        kind = point.load()
+    except Exception as error:
+        # Whatever somebody else's code raises: it is theirs to mend, and no defect of ours.
+        raise InputError(
+            f"the plugin {method!r} ({point.value}) cannot be loaded ({type(error).__name__}: {error}); mend or "
+            "uninstall it"
+        ) from error
+    check_class(method, kind)
+    return kind
 
 
 def make_protector(
@@ -57,10 +90,9 @@ def make_protector(
     quasi_identifiers: list[str] | None = None,
     settings: Mapping[str, Any] | None = None,
     ledger: DatasetLedger | None = None,
-) -> Protector:
+) -> Any:
     """Return a protector by name, given what it has a use for; ``settings`` are parameters by their names."""
-    check_method(method)
-    kind = METHODS[method]
+    kind = method_class(method)
     accepted = kind._get_param_names()
     if epsilon is not None and "epsilon" not in accepted:
         raise InputError(f"the method {method!r} takes no epsilon; leave it out, or use 'mixture'")
@@ -82,4 +114,4 @@ def make_protector(
             known = [n for n in accepted if n not in ("schema", "random_state")]
             raise InputError(f"the method {method!r} has no setting {name!r}; it has {', '.join(known)}")
         parameters[name] = value
-    return kind(**parameters)
+    return own_method(method, kind(**parameters))

@@ -7,7 +7,7 @@ import json
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,9 @@ from oversafe.attack.release_attacks import (
     ClassTables,
     attack_steps,
     attacked_classes,
+    check_attacks,
     class_tables,
+    own_attack_steps,
 )
 from oversafe.data import Schema, read_table
 from oversafe.data.column import value_key, value_keys
@@ -187,6 +189,7 @@ def audit(
     on_progress: Callable[[str, float], None] | None = None,
     name: str | None = None,
     resume: str | Path | None = None,
+    attacks: Sequence[Any] | None = None,
 ) -> Audit:
     """Attack a release and say what an outsider gets out of it.
 
@@ -213,6 +216,10 @@ def audit(
     resume : path, optional
         A folder that keeps what each attack found as it ends, readable by its owner alone. The same audit
         with the same folder goes on where it ended.
+    attacks : sequence of Attack, optional
+        Attacks of your own, run beside the others on each attacked class: objects of :class:`oversafe.attack.Attack`
+        whose ``run(release, real, holdout=None)`` returns an :class:`oversafe.attack.AttackResult`. They need ``real``,
+        and are always run anew.
 
     Examples
     --------
@@ -226,6 +233,7 @@ def audit(
     'exposed'
     """
     start = time.monotonic()
+    own = check_attacks(attacks)
     settings = repeat_settings({"release": release, "real": real, "holdout": holdout}, label, time_limit)
     if isinstance(release, str | Path):
         if (
@@ -249,7 +257,7 @@ def audit(
     not_run: dict[str, str] = {}
     stopped = False
     done, all_work = 0.0, material.work()
-    for step in _steps(material, results, not_run):
+    for step in _steps(material, results, not_run, own):
         title = step.title
         if stopped:
             not_run[title] = "the audit was stopped before"
@@ -261,7 +269,7 @@ def audit(
             on_progress(title, min(1.0, done / all_work))
         done += _WORK.get(title.partition(" on ")[0], 1.0)
         try:
-            finding = _find(step) if kept is None else kept.run(title, partial(_find, step))
+            finding = _find(step) if kept is None or step.is_own else kept.run(title, partial(_find, step))
         except KeyboardInterrupt:
             # What was found so far is worth its report; what was not tried is named in it.
             not_run[title] = "the audit was stopped during it"
@@ -434,7 +442,9 @@ class _Material:
         return max(1, len(self.attacked_classes())) * sum(list(_WORK.values())[:n])
 
 
-def _steps(material: _Material, results: list[AttackResult], not_run: dict[str, str]) -> Iterator[AttackStep]:
+def _steps(
+    material: _Material, results: list[AttackResult], not_run: dict[str, str], own: Sequence[Any]
+) -> Iterator[AttackStep]:
     if material.real is None:
         not_run["ExactCopies"] = "it needs the real table (--real)"
     attacked = material.attacked_classes()
@@ -447,6 +457,7 @@ def _steps(material: _Material, results: list[AttackResult], not_run: dict[str, 
     tables = (material.release, material.real, material.holdout)
     classes = [class_tables(label, material.label, material.columns, tables) for label in attacked]
     yield from attack_steps(classes, results, not_run)
+    yield from own_attack_steps(own, classes, not_run)
 
 
 def _find(step: AttackStep) -> Finding | None:
@@ -454,6 +465,9 @@ def _find(step: AttackStep) -> Finding | None:
     result = step.run()
     if result is None:
         return None
+    if step.is_own:
+        gain = f"{result.risk:.0%} over guessing (95 % interval {result.interval[0]:.0%} to {result.interval[1]:.0%})"
+        return Finding(result, f"An attack of your own gains {gain} on class {step.tables.label!r}.")
     known = {"ReconSMOTE": _reconstructed, "DistinSMOTE": _distinguished, "ExactCopies": _copied}
     if result.name in known:
         return known[result.name](result, step.tables)

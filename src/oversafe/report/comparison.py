@@ -27,8 +27,8 @@ _FORMAT = "oversafe-comparison"
 _VERSION = 1
 # Settings whose utility differs by less are alike, and the safer one is recommended.
 _ALIKE = 0.01
-# What a coin reaches.
-_CHANCE = {"auc": 0.5, "balanced_accuracy": None, "macro_accuracy": None}
+# The AUC of a coin.
+_COIN = 0.5
 _LEVELS = ("protected", "unproven", "exposed")
 
 
@@ -57,7 +57,7 @@ class Setting:
     verdict : Verdict or None
         As an audit judges it; None for the original table.
     certain_records : int
-        Real records that were read out of the release with certainty.
+        Real records that were read out of the release with certainty: reconstructed, or standing in it as they are.
     guarantee : Guarantee or None
         What a release promises.
     on_frontier : bool
@@ -68,6 +68,9 @@ class Setting:
         All attacks with their risks.
     not_run : mapping
         Attacks that were not run, and why.
+    useless : str or None
+        Why a release is not worth taking, whatever its risk: a class is missing in it, or classifiers learn nothing
+        from it.
     """
 
     name: str
@@ -85,6 +88,7 @@ class Setting:
     figures: Mapping[str, Any]
     attacks: pd.DataFrame = field(repr=False)
     not_run: Mapping[str, str] = field(default_factory=dict, repr=False)
+    useless: str | None = None
 
 
 @dataclass(frozen=True)
@@ -182,6 +186,7 @@ class Comparison:
                     "utility": plain(s.utility),
                     "privacy": plain(s.privacy),
                     "gravest_attack": s.gravest,
+                    "useless": s.useless,
                     "verdict": None
                     if s.verdict is None
                     else {"level": s.verdict.level, "sentence": s.verdict.sentence},
@@ -244,7 +249,10 @@ def compare(
     name : str, optional
         What the page calls the table; a file's own name when not given.
     **options
-        Methods, epsilons, schema, store, n_jobs and the others of :func:`oversafe.experiment.compare`.
+        Methods, epsilons, attacks, schema, store, n_jobs and the others of :func:`oversafe.experiment.compare`.
+        ``methods`` takes names, objects under names of your own (``{"mine": MyMethod()}``), or a list of both. An
+        object of yours inherits from ``sklearn.base.BaseEstimator`` and has ``fit_resample(X, y)``, or ``fit(X, y)``
+        and ``sample()``, which return a table and its labels.
 
     Returns
     -------
@@ -254,7 +262,8 @@ def compare(
     Notes
     -----
     A setting whose release gave up a real record with certainty, or that an attack beats by 10 % or more, is
-    never recommended. Among the others those with a proven guarantee come first; among settings of the same
+    never recommended; nor is one whose release lacks a class, or from which classifiers learn nothing (the interval
+    of their AUC reaches 0.5). Among the others those with a proven guarantee come first; among settings of the same
     standing whose utility differs by less than 0.01 the one with the smaller proven epsilon is taken, or else the
     one of which the gravest attack may gain the least.
 
@@ -309,17 +318,10 @@ def recommend(
         s for s in done if s.verdict is not None and s.verdict.level != "exposed" and not s.certain_records
     ]
     what = _score_name(score)
-    if not safe:
-        reason = (
-            "every setting that was tried is exposed"
-            if done
-            else "no setting ended with a score, so that there is nothing to choose from"
-        )
-        return Recommendation(
-            None,
-            f"Release none of these: {reason}.",
-            tuple(f"{s.name}: {s.verdict.sentence}" for s in done if s.verdict is not None),
-        )
+    worthy = [s for s in safe if s.useless is None]
+    if not worthy:
+        return _none_of(done, safe)
+    withstood, safe = safe, worthy
     level = min((s.verdict.level for s in safe if s.verdict is not None), key=_LEVELS.index)
     standing = [s for s in safe if s.verdict is not None and s.verdict.level == level]
     top = max(s.utility[0] for s in standing)
@@ -346,11 +348,40 @@ def recommend(
         reasons.append(f"As useful within {_ALIKE:g}, and less cautious: {named}.")
     for s in sorted(done, key=lambda s: -s.utility[0]):
         if s.utility[0] > chosen.utility[0] and s not in alike and s.verdict is not None:
-            reasons.append(f"Not {s.name} ({what} {s.utility[0]:.3f}): {s.verdict.sentence}")
-    chance = _CHANCE.get(score)
-    if chance is not None and chosen.utility[1] <= chance:
-        reasons.append("Its utility is not clearly above chance: what is safe here is of little use.")
+            against = s.useless if s in withstood and s.useless else s.verdict.sentence
+            reasons.append(f"Not {s.name} ({what} {s.utility[0]:.3f}): {against}")
     return Recommendation(chosen.name, f"Take {chosen.name}.", tuple(reasons))
+
+
+def _none_of(done: Sequence[Setting], safe: Sequence[Setting]) -> Recommendation:
+    """Return why there is nothing to take."""
+    if not done:
+        reason = "no setting ended without an error, so that there is nothing to choose from"
+    elif not safe:
+        reason = "every setting that was tried is exposed"
+    elif len(safe) == len(done):
+        reason = "what they release is of no use"
+    else:
+        reason = "those that are of use are exposed, and those that are not exposed are of no use"
+    words = {s.name: s.verdict.sentence for s in done if s.verdict is not None}
+    words |= {s.name: s.useless for s in safe if s.useless is not None}
+    return Recommendation(
+        None, f"Release none of these: {reason}.", tuple(f"{name}: {why}" for name, why in words.items())
+    )
+
+
+def _useless(row: pd.Series) -> str | None:
+    """Return why nobody should take a release, however safe: a class is missing, or nothing is learned from it."""
+    missing = row.get("missing_classes")
+    if isinstance(missing, list) and missing:
+        return f"its release has no row of class {missing[0]!r}."
+    low, high = float(row["auc_low"]), float(row["auc_high"])
+    if low > _COIN:
+        return None
+    return (
+        f"what classifiers learn from it is not clearly better than a coin (AUC {_shown(_interval(row, 'auc'))})"
+        + ("; more repetitions (n_repeats) may tell." if high > _COIN and float(row["auc"]) > _COIN else ".")
+    )
 
 
 def _caution(s: Setting) -> tuple[float, float, float]:
@@ -372,10 +403,16 @@ def _setting(row: pd.Series, score: str) -> Setting:
     attacks = row["attacks"]
     guarantee = Guarantee.from_dict(row["guarantee"])
     findings = [_found(attack) for attack in attacks.to_dict("records")]
-    # Where no attack is sure of anything, one that names people counts before one that compares distances.
+    # One that reads records out counts before all others; where no attack is sure of anything, one that names people
+    # before one that compares distances.
     gravest = max(
         findings,
-        key=lambda f: (f.result.interval[0], f.result.threat != "similarity", f.result.risk),
+        key=lambda f: (
+            f.result.risk if f.certain_records else 0.0,
+            f.result.interval[0],
+            f.result.threat != "similarity",
+            f.result.risk,
+        ),
         default=None,
     )
     privacy = (1.0, 0.0, 1.0)
@@ -396,14 +433,34 @@ def _setting(row: pd.Series, score: str) -> Setting:
         _interval(row, score),
         privacy,
         "" if gravest is None else f"{gravest.result.name} on class {gravest.result.details['class']!r}",
-        judge(findings, guarantee),
-        sum(f.certain_records for f in findings),
+        _verdict(findings, guarantee),
+        _read_out(findings),
         guarantee,
         False,
         figures,
         attacks,
         row["not_run"],
+        _useless(row),
     )
+
+
+def _read_out(findings: Sequence[Finding]) -> int:
+    """Return how many records were read out: attacks on one class find the same people, so that the best counts."""
+    by_class: dict[str, int] = {}
+    for f in findings:
+        label = str(f.result.details["class"])
+        by_class[label] = max(by_class.get(label, 0), f.certain_records)
+    return sum(by_class.values())
+
+
+def _verdict(findings: Sequence[Finding], guarantee: Guarantee) -> Verdict:
+    """Return the verdict of an audit; real rows that nobody had to compute are said to stand in the release."""
+    certain = [f for f in findings if f.certain_records]
+    if not certain or any(f.result.name != "ExactCopies" for f in certain):
+        return judge(findings, guarantee)
+    number = _read_out(certain)
+    stand = "1 real record stands" if number == 1 else f"{number} real records stand"
+    return Verdict("exposed", f"{stand} in the release word for word.")
 
 
 def _found(attack: Mapping[str, Any]) -> Finding:

@@ -134,9 +134,9 @@ def comparison_summary(comparison: Comparison) -> Any:
     parts: list[Any] = [Panel(Text(showable(lines)), title="Recommendation", title_align="left")]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("setting", "verdict"):
-        table.add_column(heading)
+        table.add_column(heading, overflow="fold")
     for heading in (comparison.score, "95 % interval", "privacy", "records read out", "guarantee", "s"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", overflow="fold")
     table.add_row("the real table", "", *_utility(comparison.original), "", "", "", "")
     for s in comparison.settings:
         if s.verdict is None:
@@ -224,5 +224,6 @@ def _details(s: Setting) -> dict[str, Any]:
             {key: showable(cell(value)) for key, value in row.items()}
             for row in s.attacks.sort_values("low", ascending=False, kind="stable").to_dict("records")
         ],
+        "useless": showable(s.useless or ""),
         "not_run": {showable(name): showable(reason) for name, reason in s.not_run.items()},
     }

@@ -12,7 +12,7 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from oversafe.data.files import write_text
-from oversafe.experiment.papers.base import Plot
+from oversafe.experiment.papers.base import AGREES, DIFFERS, NOT_MEASURED, STRONGER, Plot, counted
 from oversafe.experiment.reproduce import Reproduction
 from oversafe.report.audit import plain
 from oversafe.report.page import page_environment
@@ -21,7 +21,9 @@ from oversafe.text import showable
 
 # As many as the style sheet has, "shade-0" and so on.
 _SHADES = 7
-_MARKS = {True: "", False: "differs", None: "not measured"}
+# What agrees needs no mark.
+_MARKS = {AGREES: "", STRONGER: "stronger", DIFFERS: "differs", NOT_MEASURED: "not measured"}
+_STYLES = {"differs": "red", "stronger": "cyan"}
 
 
 def reproduction_page(found: Reproduction) -> str:
@@ -33,7 +35,8 @@ def reproduction_page(found: Reproduction) -> str:
         settings=found.settings,
         tables=[(number, _lines(part)) for number, part in rows.groupby("table", sort=False)],
         n_rows=len(rows),
-        n_agree=int((rows["agrees"] == True).sum()),  # noqa: E712
+        counted=counted(rows),
+        all_fine=not rows["mark"].isin([DIFFERS, NOT_MEASURED]).any(),
         claims=[(c.sentence, {True: "holds", False: "does not hold", None: "undecided"}[c.holds], c.measured)
                 for c in found.summary.claims],
         extra=[(name, _plain_table(table)) for name, table in found.summary.tables.items()],
@@ -50,6 +53,7 @@ def write_reproduction(found: Reproduction, page: Path) -> None:
         "paper": found.paper,
         "settings": plain(found.settings),
         "figures": plain(found.table.astype(object).where(found.table.notna(), None)),
+        "counts": {mark: int((found.table["mark"] == mark).sum()) for mark in _MARKS},
         "claims": [
             {"claim": c.sentence, "holds": c.holds, "measured": c.measured} for c in found.summary.claims
         ],
@@ -71,15 +75,17 @@ def reproduction_summary(found: Reproduction) -> Any:
     from rich.text import Text
 
     parts: list[Any] = [Text(showable(found.title), style="bold")]
+    if len(found.table):
+        parts.append(Text(f"{len(found.table)} figures: {counted(found.table)}."))
     for number, part in found.table.groupby("table", sort=False):
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=f"Table {number}", title_justify="left")
         for heading, side in (
             ("data", "left"), ("figure", "left"), ("published", "right"), ("measured", "right"),
             ("95 % interval", "right"), ("difference", "right"), ("", "left"),
         ):  # fmt: skip
-            table.add_column(heading, justify=side)  # type: ignore[arg-type]
+            table.add_column(heading, justify=side, overflow="fold")  # type: ignore[arg-type]
         for line in _lines(part):
-            style = "red" if line["mark"] == "differs" else ""
+            style = _STYLES.get(line["mark"], "")
             table.add_row(*(Text(line[key], style=style) for key in
                             ("data", "figure", "published", "measured", "interval", "difference", "mark")))  # fmt: skip
         parts.append(table)
@@ -160,7 +166,7 @@ def _lines(part: pd.DataFrame) -> list[dict[str, str]]:
                 "measured": "-" if np.isnan(row["measured"]) else f"{row['measured']:.3f}",
                 "interval": f"{row['low']:.3f} to {row['high']:.3f}" if known else "-",
                 "difference": "-" if np.isnan(row["difference"]) else f"{row['difference']:+.3f}",
-                "mark": _MARKS[None if row["agrees"] is None else bool(row["agrees"])],
+                "mark": _MARKS[row["mark"]],
             }
         )
     return lines

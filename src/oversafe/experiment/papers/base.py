@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any, Literal
@@ -23,7 +23,10 @@ EIGHT = (
 )
 TOLERANCE = 0.05
 _FEWEST = 5
-ROW_COLUMNS = ("table", "data", "figure", "published", "measured", "low", "high", "difference", "agrees")
+ROW_COLUMNS = (
+    "table", "data", "figure", "published", "measured", "low", "high", "difference", "agrees", "mark",
+)  # fmt: skip
+AGREES, STRONGER, DIFFERS, NOT_MEASURED = "agrees", "stronger", "differs", "not measured"
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Claim:
     sentence : str
         The statement.
     holds : bool or None
-        Whether it does; None if it could not be tried.
+        Whether it does; None if it could not be tried, is within the noise, or was tried on some of the sets alone.
     measured : str
         The figures it was judged by.
     """
@@ -144,7 +147,8 @@ def beside(
     """Return a published figure and a measured one side by side.
 
     They agree if they differ by no more than the tolerance, or the published one lies in the 95 % interval of
-    the measured one, or, for an attack, ours does better.
+    the measured one. An attack that does better than the published one beyond that is "stronger": no disagreement,
+    and no agreement either.
 
     Parameters
     ----------
@@ -155,7 +159,7 @@ def beside(
     values : array-like
         The measured one of each repetition; their mean counts.
     larger_is_better : bool
-        Whether a larger figure than the published one agrees.
+        Whether a larger figure than the published one is an attack that finds more.
     tolerance : float
         What rounding and other seeds may change.
     interval : tuple of float, optional
@@ -167,10 +171,79 @@ def beside(
     low, high = interval if interval is not None else _mean_interval(values)
     difference = measured - printed
     close = abs(round(difference, 10)) <= tolerance or low - 0.005 <= printed <= high + 0.005
-    agrees = None if np.isnan(measured) else bool(close or (larger_is_better and difference > 0))
-    return dict(
-        zip(ROW_COLUMNS, (table, data, figure, printed, measured, low, high, difference, agrees), strict=True)
-    )
+    if np.isnan(measured):
+        mark = NOT_MEASURED
+    elif close:
+        mark = AGREES
+    else:
+        mark = STRONGER if larger_is_better and difference > 0 else DIFFERS
+    agrees = None if mark == NOT_MEASURED else mark == AGREES
+    figures = (table, data, figure, printed, measured, low, high, difference, agrees, mark)
+    return dict(zip(ROW_COLUMNS, figures, strict=True))
+
+
+def counted(rows: pd.DataFrame) -> str:
+    """Return how many figures agree, find more and differ, in words."""
+    of = rows["mark"].value_counts()
+    words = [f"{of.get(AGREES, 0)} agree", f"{of.get(STRONGER, 0)} find more", f"{of.get(DIFFERS, 0)} differ"]
+    if NOT_MEASURED in of:
+        words.append(f"{of[NOT_MEASURED]} not measured")
+    return ", ".join(words)
+
+
+def claim(
+    sentence: str,
+    holds: bool | None,
+    measured: str,
+    tried: Collection[Any],
+    all_sets: Collection[Any],
+    *,
+    of_each: bool = False,
+) -> Claim:
+    """Return a statement about data sets, with the number of those it was tried on; undecided until all are there.
+
+    Parameters
+    ----------
+    sentence, holds, measured
+        As of :class:`Claim`; None if it is within the noise.
+    tried, all_sets : collection
+        The sets it was tried on, and those that the paper's statement is about.
+    of_each : bool
+        Whether it is about each of the sets, so that one on which it fails suffices.
+    """
+    missing = [name for name in all_sets if name not in set(tried)]
+    if not len(tried):
+        return Claim(sentence, None, "not tried on any set")
+    if missing and not (of_each and holds is False):
+        holds = None
+    sets = "set" if len(all_sets) == 1 else "sets"
+    return Claim(sentence, holds, f"{measured}; tried on {len(set(tried))} of {len(all_sets)} {sets}")
+
+
+def is_larger(differences: Any, half_widths: Any = None) -> bool | None:
+    """Return whether the mean of differences is above 0; None where its 95 % interval holds 0, or is not known.
+
+    Parameters
+    ----------
+    differences : array-like
+        One of each data set, split or seed, which are taken to be independent.
+    half_widths : array-like, optional
+        Half of the 95 % interval of each figure that the differences are made of, which add up as standard errors do;
+        when not given, the interval is that of the differences among one another.
+    """
+    from scipy import stats
+
+    values = np.asarray(differences, dtype=float)
+    values = values[np.isfinite(values)]
+    if half_widths is not None and len(values):
+        noise = float(np.sqrt(np.square(np.asarray(half_widths, dtype=float)).sum())) / len(values)
+        return None if abs(values.mean()) <= noise else bool(values.mean() > 0)
+    if len(values) < 2:
+        return None
+    error = float(values.std(ddof=1)) / np.sqrt(len(values))
+    half = float(stats.t.ppf(0.975, len(values) - 1)) * error
+    mean = float(values.mean())
+    return None if abs(mean) <= half else mean > 0
 
 
 def as_rows(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -20,7 +20,18 @@ from oversafe.experiment.imbalance import (
     private_scores,
     scores_of,
 )
-from oversafe.experiment.papers.base import EIGHT, Claim, Paper, Plot, Summary, as_rows, beside, published
+from oversafe.experiment.papers.base import (
+    EIGHT,
+    Claim,
+    Paper,
+    Plot,
+    Summary,
+    as_rows,
+    beside,
+    claim,
+    is_larger,
+    published,
+)
 
 _EPSILONS = (0.05, 0.1, 0.5, 1.0, 5.0)
 _QUICK_EPSILONS = (0.1, 1.0, 5.0)
@@ -229,7 +240,7 @@ def summarize(table: pd.DataFrame) -> Summary:
         tables["Mean ranks over sets and epsilons, private approaches"] = ranks.reset_index()
         by_epsilon = private.groupby(["method", "epsilon"])[list(_SCORES)].mean().reset_index()
         tables["Mean scores by epsilon"] = by_epsilon
-        claims += _claims(ranks, done, by_epsilon)
+        claims += _claims(means, done)
         data = by_epsilon.rename(columns={"epsilon": "x", "auc": "y", "method": "group"})[["x", "y", "group"]]
         plots.append(
             Plot("Mean AUC over the sets by epsilon", data.assign(x=data["x"].astype(str)), "epsilon", "AUC")
@@ -264,50 +275,72 @@ def _ranks(means: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(ranks).rename_axis("method")
 
 
-def _claims(ranks: pd.DataFrame, done: pd.DataFrame, by_epsilon: pd.DataFrame) -> list[Claim]:
-    best = ranks["auc"].idxmin()
-    shown = ", ".join(f"{method} {rank:.2f}" for method, rank in ranks["auc"].items())
-    synthesis = [m for m in ranks.index if m.endswith("XGBoost")]
+def _claims(means: pd.DataFrame, done: pd.DataFrame) -> list[Claim]:
+    methods = set(means["method"])
+    synthesis = [m for m in methods if m.endswith("XGBoost")]
     claims = [
-        Claim(
-            "synthesis and then a strong classifier has the best rank in AUC", bool(best in synthesis), shown
+        _leads(
+            "synthesis and then a strong classifier has the best rank in AUC",
+            means,
+            "auc",
+            synthesis,
+            methods,
         )
     ]
-    recall = ", ".join(f"{method} {rank:.2f}" for method, rank in ranks["recall"].items())
-    if _WEIGHTED in ranks.index:
+    if _WEIGHTED in methods:
         claims.append(
-            Claim(
+            _leads(
                 "the weighted private logistic regression has the best rank in recall",
-                bool(ranks["recall"].idxmin() == _WEIGHTED),
-                recall,
+                means,
+                "recall",
+                [_WEIGHTED],
+                methods,
             )
         )
-    if {_GEM, _PRIVBAYES} <= set(ranks.index):
-        claims.append(
-            Claim(
-                "GEM does better than PrivBayes", bool(ranks["auc"][_GEM] < ranks["auc"][_PRIVBAYES]), shown
-            )
-        )
-    smote = done[done["kind"] == "smote"]["auc"].mean()
-    own = by_epsilon[(by_epsilon["method"] == _PLAIN) & (by_epsilon["epsilon"] == 1.0)]["auc"].mean()
+    if {_GEM, _PRIVBAYES} <= methods:
+        claims.append(_leads("GEM does better than PrivBayes", means, "auc", [_GEM], [_PRIVBAYES]))
+    smote = done[done["kind"] == "smote"].groupby("name")["auc"].mean()
+    own = means[(means["method"] == _PLAIN) & (means["epsilon"] == 1.0)].set_index("name")["auc"]
+    both = pd.DataFrame({"smote": smote, "own": own}).dropna()
     claims.append(
-        Claim(
+        claim(
             "SMOTE before a private classifier costs more than it brings, at the same guarantee",
-            bool(smote < own),
-            f"AUC {smote:.3f} with SMOTE, {own:.3f} without, epsilon 1 for the whole",
+            is_larger(both["own"] - both["smote"]),
+            f"AUC {both['smote'].mean():.3f} with SMOTE, {both['own'].mean():.3f} without, epsilon 1 for the whole",
+            both.index,
+            EIGHT,
         )
     )
     bagged = done[done["kind"] == "bagging"]
     if len(bagged):
-        bagging = bagged.groupby("n_estimators")["f1"].mean()
+        wide = bagged.pivot_table(index=["ratio", "split"], columns="n_estimators", values="f1")
+        mean = wide.mean()
+        best = mean.drop(index=1, errors="ignore").idxmax() if len(mean) > 1 else None
         claims.append(
             Claim(
                 "bagging private classifiers does not beat one of them",
-                bool(bagging[1] >= bagging.drop(index=1).max()),
-                ", ".join(f"{int(n)}: F1 {value:.3f}" for n, value in bagging.items()),
+                is_larger(wide[1] - wide[best]) if best is not None and 1 in wide else None,
+                ", ".join(f"{int(n)}: F1 {value:.3f}" for n, value in mean.items())
+                + f"; over {len(wide)} pairs of a ratio and a split of one set",
             )
         )
     return claims
+
+
+def _leads(
+    sentence: str, means: pd.DataFrame, score: str, leaders: Collection[str], methods: Collection[str]
+) -> Claim:
+    """Return whether the best of some approaches has a better rank than the best of the others, set by set."""
+    wide = means.pivot_table(index=["name", "epsilon"], columns="method", values=score).dropna()
+    ranks = wide.rank(axis=1, ascending=False).groupby(level="name").mean()
+    mean = ranks.mean()
+    own = mean[[m for m in mean.index if m in leaders]]
+    others = mean[[m for m in mean.index if m in methods and m not in leaders]]
+    ahead = None
+    if len(own) and len(others):
+        ahead = is_larger(ranks[others.idxmin()] - ranks[own.idxmin()])
+    shown = ", ".join(f"{method} {rank:.2f}" for method, rank in mean.items())
+    return claim(sentence, ahead, shown, ranks.index, EIGHT)
 
 
 def _missing() -> dict[str, str]:

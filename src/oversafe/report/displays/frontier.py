@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,14 @@ from oversafe.measure.tradeoff import frontier
 from oversafe.report.displays.axes import LEAK, RELEASED, axes_for
 from oversafe.text import shorten
 
+if TYPE_CHECKING:
+    from oversafe.report.comparison import Comparison
+
 
 class FrontierDisplay:
     """Methods by privacy and utility with their intervals, and the frontier of those that no other beats in both.
 
-    Make one with :meth:`from_arrays`.
+    Make one with :meth:`from_comparison` or :meth:`from_arrays`.
 
     Parameters
     ----------
@@ -134,6 +137,32 @@ class FrontierDisplay:
             utility_label=utility_label,
             **intervals,
         ).plot(ax)
+
+    @classmethod
+    def from_comparison(cls, comparison: Comparison, *, ax: Any = None) -> FrontierDisplay:
+        """Return the drawn display of the settings of :func:`oversafe.compare` that were measured.
+
+        Parameters
+        ----------
+        comparison : Comparison
+            What :func:`oversafe.compare` returned.
+        ax : matplotlib axes, optional
+            Where to draw; a new figure when not given.
+        """
+        settings = [s for s in comparison.settings if s.status == "done"]
+        if not settings:
+            raise InputError("no setting of the comparison was measured; look at the errors in its table")
+        return cls.from_arrays(
+            [s.name for s in settings],
+            [s.privacy[0] for s in settings],
+            [s.utility[0] for s in settings],
+            privacy_intervals=[s.privacy[1:] for s in settings],
+            utility_intervals=[s.utility[1:] for s in settings],
+            more_private="higher",
+            privacy_label="privacy: 1 - the gravest attack's advantage over chance",
+            utility_label=comparison.score.replace("_", " "),
+            ax=ax,
+        )
 
     def plot(self, ax: Any = None) -> FrontierDisplay:
         """Draw on the axes, or on those of a new figure."""

@@ -1,0 +1,61 @@
+"""A result says what it may say."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from oversafe import audit
+from oversafe.attack import Attack, AttackResult
+from oversafe.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"threat": "spying"}, "threat = 'spying' was given; use one of reconstruction"),
+        ({"risk": 1.5}, "risk = 1.5 was given"),
+        ({"risk": -0.1}, "from 0 to 1"),
+        ({"risk": float("nan")}, "risk = nan"),
+        ({"interval": (0.9, 0.1)}, "give its lower end"),
+    ],
+)
+def test_results_that_make_no_sense_are_refused(changes, message):
+    right = {
+        "name": "mine",
+        "threat": "linkage",
+        "risk": 0.5,
+        "interval": (0.4, 0.6),
+        "evidence": pd.DataFrame(),
+    }
+    assert AttackResult(**right).risk == 0.5
+    with pytest.raises(InputError, match=message):
+        AttackResult(**{**right, **changes})
+
+
+class Mine(Attack):
+    def run(self, release, real, holdout=None):
+        assert holdout is None and list(release.columns) == ["a", "b"]
+        return AttackResult("Mine", "linkage", 0.5, (0.4, 0.6), pd.DataFrame({"who": ["<b>p7</b>"]}))
+
+
+class Odd(Attack):
+    def run(self, release, real, holdout=None):
+        return 0.5
+
+
+def test_own_attacks_in_an_audit():
+    real = pd.DataFrame({"a": range(12), "b": range(12, 24), "y": [0] * 8 + [1] * 4})
+    release = real.assign(a=real["a"] + 100, b=real["b"] * 3 % 7)
+    found = audit(release, "y", real=real, attacks=[Mine(), Odd()])
+    (mine,) = [f for f in found.findings if f.result.name == "Mine"]
+    assert mine.result.details["class"] == "1" and "gains 50% over guessing" in mine.headline
+    assert found.verdict.level == "exposed"
+    assert found.not_run["Odd on class '1'"] == "it returned float and not an AttackResult"
+    assert "Mine" in str(found)
+    page = found.to_html()
+    assert "Mine" in page and "<b>p7" not in page
+    alone = audit(release, "y", attacks=[Mine()])
+    assert alone.not_run["Mine on class '1'"] == "it needs the real table (--real)"
+    with pytest.raises(InputError, match="is the class Mine"):
+        audit(release, "y", real=real, attacks=[Mine])
