@@ -272,10 +272,9 @@ def compare(
     >>> from oversafe import compare
     >>> from oversafe.data import load_dataset
     >>> table = load_dataset("breast_cancer").frame
-    >>> result = compare(table, "diagnosis", methods=["smote", "histograms"], epsilons=[1], n_repeats=1,
-    ...                  membership=False)
-    >>> result.recommendation.setting
-    'histograms, epsilon 1'
+    >>> result = compare(table, "diagnosis", methods="smote", n_repeats=1, membership=False)
+    >>> result.recommendation.sentence
+    'Release none of these: every setting that was tried is exposed.'
     """
     check_choice("score", score, SCORES)
     if isinstance(table, str | Path):
