@@ -210,3 +210,13 @@ def test_bad_use(tmp_path: Path) -> None:
         run_grid(nap, {"number": [1]}, store=tmp_path / "file")
     assert "cannot hold" in run_grid(odd, {"number": [1]}, store=tmp_path / "s")["error"][0]
     assert "another name" in run_grid(clash, {"number": [1]})["error"][0]
+
+
+def test_an_error_is_text_or_none(tmp_path):
+    def half(x):
+        if x:
+            raise ValueError("broken")
+        return 1.0
+
+    table = run_grid(half, {"x": [0, 1]})
+    assert table["error"].tolist() == [None, "ValueError: broken"]

@@ -314,6 +314,8 @@ def recommend(
         reason = (
             "every setting that was tried is exposed"
             if done
+            else "the time limit came before a setting had ended; run it again to go on, or with a longer limit"
+            if any(s.status == "pending" for s in settings)
             else "no setting ended without an error, so that there is nothing to choose from"
         )
         return Recommendation(
@@ -339,7 +341,8 @@ def recommend(
     if level == "unproven":
         reasons.append(
             "None of the settings that withstood the attacks has a proven guarantee, and other attacks may succeed. "
-            "Declare the columns' public ranges (oversafe schema init) and compare again."
+            'Write a schema file (oversafe schema init), correct it and write domain = "public" with a source for the '
+            "columns whose ranges and categories are publicly known, and compare again with --schema."
         )
     others = sorted(alike, key=lambda s: -s.utility[0])
     if len(others) > 1:
@@ -366,8 +369,10 @@ def _setting(row: pd.Series, score: str) -> Setting:
     name = str(row["method"]) + ("" if epsilon is None else f", epsilon {epsilon:g}")
     unknown = (np.nan, np.nan, np.nan)
     if row["status"] != "done":
+        # A table of texts has NaN where a cell has none.
+        error = row["error"] if isinstance(row["error"], str) else None
         return Setting(
-            name, str(row["method"]), epsilon, str(row["status"]), row["error"], unknown, unknown, "", None, 0, None,
+            name, str(row["method"]), epsilon, str(row["status"]), error, unknown, unknown, "", None, 0, None,
             False, {}, pd.DataFrame(),
         )  # fmt: skip
     attacks = row["attacks"]
