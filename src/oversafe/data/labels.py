@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from oversafe.errors import InputError
+from oversafe.text import counted
 
 
 def check_labels(labels: pd.Series) -> None:
@@ -13,7 +14,8 @@ def check_labels(labels: pd.Series) -> None:
     if labels.isna().any():
         row = int(np.argmax(labels.isna().to_numpy()))
         raise InputError(
-            f"{int(labels.isna().sum())} rows have no label (first: row {row + 1}); drop or label them"
+            f"{counted(int(labels.isna().sum()), 'row has', 'rows have')} no label (first: row {row + 1}); "
+            "drop or label them"
         )
     from sklearn.utils.multiclass import check_classification_targets
 
