@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from oversafe.commands.durations import seconds_of
-from oversafe.errors import InputError
+from oversafe.commands.outputs import check_page
 
 
 def reproduce(
@@ -48,10 +48,7 @@ def reproduce(
     limit = seconds_of(time_limit)
     load_paper(paper)
     page = report if report is not None else Path(f"{paper}-{'full' if full else 'quick'}.html")
-    if page.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"--report {str(page)!r} was given; name a file that ends with .html")
-    if not page.parent.is_dir():
-        raise InputError(f"{str(page.parent)!r} is not a folder; make it, or name another place to write to")
+    check_page("--report", page)
 
     from rich.console import Console
 

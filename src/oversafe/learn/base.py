@@ -42,7 +42,10 @@ from oversafe.privacy.ledger import pay
 
 FloatArray = NDArray[np.float64]
 
-LABELS_READ = "the set of labels was read from the data; declare it with classes= or in the schema"
+LABELS_READ = (
+    "the set of labels was read from the data; declare it with classes=, or in the schema file with the label's "
+    'categories and domain = "public"'
+)
 COLUMNS_READ = "the kinds, ranges and categories of the columns were read from the data; give a schema"
 TUNED = (
     "the settings were chosen by a search over fits to the same data, each of which costs privacy that this figure "
