@@ -51,9 +51,7 @@ def labelled(frame: pd.DataFrame, label: str, source: str, *, drop: bool) -> pd.
         if not len(kept):
             raise InputError(f"no row has a label in {label!r}; name another column")
         return kept
-    raise InputError(
-        f"{unlabelled(frame, label, source)}; correct the file, or leave out with --drop-unlabelled"
-    )
+    raise InputError(f"{unlabelled(frame, label, source)}; correct the file, or add --drop-unlabelled")
 
 
 def unlabelled(frame: pd.DataFrame, label: str, source: str) -> str | None:
