@@ -23,7 +23,8 @@ ORDER = [
     {"report"},
     {"commands"},
     {"app"},
-    {"cli", "__main__"},
+    {"cli"},
+    {"__main__"},
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 SHARED = {"errors", "compiled", "text"}
