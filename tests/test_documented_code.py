@@ -129,6 +129,9 @@ def test_the_commands_of_a_page(page, folder):
             with pytest.raises(InputError):
                 _command().main(arguments, standalone_mode=False)
             continue
+        if arguments[:2] == ["schema", "init"]:
+            # The reader has none yet, and one that exists would be kept.
+            Path("schema.toml").unlink(missing_ok=True)
         # 1 is a gate that did not let a release through, which is what the release of this test deserves.
         assert _command().main(arguments, standalone_mode=False) in (None, 0, 1), command
         if arguments[:2] == ["schema", "init"]:

@@ -19,6 +19,7 @@ from oversafe.commands.account import account_app
 from oversafe.commands.budget import LedgerKeyOption, budget_app, ledger_notes
 from oversafe.commands.compare import compare
 from oversafe.commands.consoles import console as console_of_the_output
+from oversafe.commands.numbers import number_of, weak_epsilon
 from oversafe.commands.options import (
     TABLE,
     DecimalOption,
@@ -26,22 +27,28 @@ from oversafe.commands.options import (
     EncodingOption,
     QuasiIdentifierOption,
     SeparatorOption,
-    check_folder,
-    check_left_out,
-    check_page,
     check_seed,
     seconds_of,
 )
+from oversafe.commands.outputs import check_folder, check_page, check_release, check_schema_file, check_style
 from oversafe.commands.reproduce import reproduce
+from oversafe.commands.tables import (
+    DropUnlabelledOption,
+    check_columns_given,
+    check_label_given,
+    labelled,
+    unlabelled,
+)
 from oversafe.errors import InputError, MissingExtraError
-from oversafe.text import showable
+from oversafe.text import counted, listed, showable
 
 if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
     from rich.progress import Progress
 
-    from oversafe.privacy import DatasetLedger
+    from oversafe.data import Schema
+    from oversafe.privacy import DatasetLedger, Guarantee
     from oversafe.protect import Protector
 
 app = typer.Typer(
@@ -67,6 +74,7 @@ _EXIT_GATE, _EXIT_INPUT, _EXIT_DEFECT, _EXIT_INTERRUPTED = 1, 2, 3, 130
 # A larger release is written only if its number of rows was given.
 _MOST_ROWS = 5_000_000
 _LONGEST_HEADING = 1_000_000
+_MOST_NAMES = 1000
 
 
 def main() -> None:
@@ -148,10 +156,14 @@ def _root(
         raise typer.Exit
 
 
+# Checked by hand, so that its absence is told in the same words as other mistakes.
 LabelOption = Annotated[
-    str,
-    typer.Option("--label", "-l", help="The column that holds the class.", autocompletion=_complete_label),
+    str | None,
+    typer.Option(
+        "--label", "-l", help="The column that holds the class; required.", autocompletion=_complete_label
+    ),
 ]
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists already.")]
 
 
 @app.command(short_help="The whole story on a medical data set, and a report.")
@@ -192,7 +204,7 @@ def demo(
 @app.command(short_help="Attack a release: which real records can be recovered?")
 def audit(
     release: Annotated[str, typer.Argument(help=TABLE)],
-    label: LabelOption,
+    label: LabelOption = None,
     real: Annotated[str | None, typer.Option(help="The table that the release was made from.")] = None,
     holdout: Annotated[str | None, typer.Option(help="Real rows that were not used for the release.")] = None,
     report: Annotated[
@@ -213,6 +225,7 @@ def audit(
         Path | None,
         typer.Option(help="Keep what each attack finds in this folder, and go on from there after a stop."),
     ] = None,
+    drop_unlabelled: DropUnlabelledOption = False,
     separator: SeparatorOption = None,
     decimal: DecimalOption = None,
     encoding: EncodingOption = None,
@@ -225,14 +238,17 @@ def audit(
     if fail_on not in (None, "exposed", "unproven"):
         raise InputError(f"--fail-on {fail_on} was given; use exposed or unproven")
     seconds = seconds_of(time_limit)
+    check_label_given(label, "oversafe audit release.csv --label y")
+    assert label is not None
     if report is not None:
-        check_page(report)
+        check_page("--report", report)
 
     console = _console()
     options = {"separator": separator, "decimal": decimal, "encoding": encoding}
     with _audit_progress(console) as show:
         released, original, held = (
-            None if t is None else _read(t, options) for t in (release, real, holdout)
+            None if t is None else labelled(_read(t, options), label, t, drop=drop_unlabelled)
+            for t in (release, real, holdout)
         )
 
         # Loaded only now: a mistake in the files is told before the attacks' libraries are waited for.
@@ -259,7 +275,9 @@ def audit(
             result,
             settings={
                 **repeat_settings({"release": release, "real": real, "holdout": holdout}, label, seconds),
-                "command": _audit_command(release, label, real, holdout, time_limit, options),
+                "command": _audit_command(
+                    release, label, real, holdout, time_limit, options, drop_unlabelled=drop_unlabelled
+                ),
             },
         )
     if report is not None:
@@ -285,15 +303,17 @@ def audit(
 @app.command(short_help="Write a protected release with a manifest of its guarantee.")
 def protect(
     table: Annotated[str | None, typer.Argument(help=TABLE)] = None,
-    label: Annotated[
-        str | None,
-        typer.Option(
-            "--label", "-l", help="The column that holds the class.", autocompletion=_complete_label
-        ),
-    ] = None,
+    label: LabelOption = None,
     out: Annotated[
         Path | None,
         typer.Option(help="The release: a .csv or .parquet file; its manifest stands beside it."),
+    ] = None,
+    overwrite: OverwriteOption = False,
+    out_separator: Annotated[
+        str | None, typer.Option(help='Of a CSV release; a comma when not given, ";" for a German Excel.')
+    ] = None,
+    out_decimal: Annotated[
+        str | None, typer.Option(help='Decimal sign of a CSV release; a point when not given, or ",".')
     ] = None,
     method: Annotated[
         str,
@@ -306,7 +326,10 @@ def protect(
         bool, typer.Option("--explain", help="Say what the method does and does not promise, and stop.")
     ] = False,
     epsilon: Annotated[
-        float | None, typer.Option(help="Privacy budget of the methods that have one.")
+        str | None,
+        typer.Option(
+            metavar="<float>", help="Privacy budget of the methods that have one; 1.0 when not given."
+        ),
     ] = None,
     balance: Annotated[bool, typer.Option("--balance", help="As many rows of each class.")] = False,
     quasi_identifier: QuasiIdentifierOption = None,
@@ -334,6 +357,7 @@ def protect(
         ),
     ] = False,
     json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of sentences.")] = False,
+    drop_unlabelled: DropUnlabelledOption = False,
     separator: SeparatorOption = None,
     decimal: DecimalOption = None,
     encoding: EncodingOption = None,
@@ -350,12 +374,24 @@ def protect(
 
         _console().print(explanation(method), markup=False, highlight=False)
         return
-    for what, given in (("the table", table), ("--label", label), ("--out", out)):
-        if given is None:
-            raise InputError(
-                f"{what} is missing; try: oversafe protect table.csv --label y --out release.csv"
-            )
-    assert table is not None and label is not None and out is not None
+    example = "oversafe protect table.csv --label y --out release.csv"
+    if table is None:
+        raise InputError(f"the table is missing; try: {example}")
+    check_label_given(label, example)
+    if out is None:
+        raise InputError(f"--out is missing; try: {example}")
+    assert label is not None
+    # Everything that the arguments alone show is told before a library is loaded, a table read or a budget charged.
+    budget = number_of("--epsilon", epsilon)
+    if seed is not None and seed < 0:
+        raise InputError(f"--seed {seed} was given; it is a whole number of at least 0")
+    if rows is not None and rows < 1:
+        raise InputError(f"--rows {rows} was given; it is at least 1, and for synthetic tables only")
+    if label in (drop or ()):
+        raise InputError(f"the label column {label!r} cannot be left out; name another column")
+    check_release(out, inputs=(table, schema), overwrite=overwrite)
+    check_style(out, out_separator, out_decimal)
+    chosen = _settings(setting or [])
     from dataclasses import asdict, replace
 
     from oversafe.data import Schema
@@ -363,10 +399,7 @@ def protect(
     from oversafe.protect.base import check_labels
     from oversafe.protect.methods import make_protector
 
-    check_folder(out.parent)
     check_seed(seed)
-    if "://" not in table and out.exists() and Path(table).exists() and out.samefile(table):
-        raise InputError(f"--out {str(out)!r} is the table itself; name another file, the original is needed")
     declared = None if schema is None else replace(Schema.from_toml(schema), label=label)
     left_out = set(drop or ())
     if declared is not None:
@@ -377,18 +410,18 @@ def protect(
     account = _account(ledger, dataset, ledger_key, record_unproven)
     protector = make_protector(
         method,
-        epsilon=epsilon,
+        epsilon=budget,
         schema=declared,
         balance=balance,
         random_state=seed,
         quasi_identifiers=quasi_identifier,
-        settings=_settings(setting or []),
+        settings=chosen,
         ledger=account,
     )
 
     if label in left_out:
         raise InputError(f"the label column {label!r} cannot be left out; name another column")
-    if rows is not None and (rows < 1 or not hasattr(protector, "sample")):
+    if rows is not None and not hasattr(protector, "sample"):
         raise InputError(f"--rows {rows} was given; it is at least 1, and for synthetic tables only")
     large = _table_to_read_in_place(table, protector)
     frame = (
@@ -396,7 +429,13 @@ def protect(
         if large is not None
         else _read(table, {"separator": separator, "decimal": decimal, "encoding": encoding})
     )
-    check_left_out(left_out, frame.columns)
+    check_columns_given(left_out, frame.columns)
+    if large is None:
+        frame = labelled(frame, label, table, drop=drop_unlabelled)
+    elif drop_unlabelled:
+        raise InputError(
+            "--drop-unlabelled is for tables that fit into memory; leave the rows out beforehand"
+        )
     frame = frame.drop(*left_out) if large is not None else frame.drop(columns=list(left_out))
     described = declared if declared is not None else Schema.infer(frame, label=label)
     if naming := described.naming_columns:
@@ -409,6 +448,8 @@ def protect(
         check_labels(frame[label])
     elif rows is None and (found := int(frame.count().execute())) > _MOST_ROWS:
         raise InputError(f"the table has {found} rows; say how many the release is to have with --rows")
+    if (warning := weak_epsilon(protector.get_params().get("epsilon"))) is not None:
+        _note(warning)
     console = _console()
     with _progress(console, protector, f"Protecting with {method}"), ledger_notes():
         if large is not None:
@@ -424,7 +465,9 @@ def protect(
             "method": method,
             **{k: str(v) for k, v in protector.get_params().items() if k not in ("schema", "ledger")},
         }
-        write_release(release, out, protector.guarantee_, settings, entry)
+        write_release(
+            release, out, protector.guarantee_, settings, entry, separator=out_separator, decimal=out_decimal
+        )
     if json_output:
         facts = {
             "release": str(out),
@@ -437,7 +480,22 @@ def protect(
         typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
         return
     console.print(showable(str(protector.guarantee_)), soft_wrap=True, markup=False, highlight=False)
-    console.print(f"Release: {out} ({len(release)} rows)", soft_wrap=True, markup=False, highlight=False)
+    console.print(
+        f"Release: {out} ({counted(len(release), 'row')})", soft_wrap=True, markup=False, highlight=False
+    )
+    if out_separator is None and out_decimal is None and out.suffix.lower() == ".csv" and large is None:
+        from oversafe.data.files import separator_of
+
+        if (between := separator_of(table)) not in (None, ","):
+            console.print(
+                f"It is UTF-8 text with commas between the fields and a point in the numbers, though the table has "
+                f"{between!r} between the fields; for a German Excel add --out-separator ';' --out-decimal ','.",
+                soft_wrap=True,
+                markup=False,
+                highlight=False,
+            )
+    if (advice := _how_to_prove(protector.guarantee_, schema, declared, table, label, drop)) is not None:
+        console.print(advice, soft_wrap=True, markup=False, highlight=False)
     if account is not None:
         console.print(f"Budget: {account.remaining()}", soft_wrap=True, markup=False, highlight=False)
 
@@ -479,6 +537,7 @@ def schema_init(
     ] = None,
     person: Annotated[str | None, typer.Option(help="The column that says whose row it is.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the schema here instead of printing it.")] = None,
+    overwrite: OverwriteOption = False,
     separator: SeparatorOption = None,
     decimal: DecimalOption = None,
     encoding: EncodingOption = None,
@@ -487,27 +546,43 @@ def schema_init(
 
     Examples:  oversafe schema init t.csv -l y   |   oversafe schema init t.csv -l y --out schema.toml
     """
+    if out is not None:
+        check_schema_file(out, inputs=(table,), overwrite=overwrite)
     from oversafe.data import Schema
 
-    if out is not None:
-        check_folder(out.parent)
     frame = _read(table, {"separator": separator, "decimal": decimal, "encoding": encoding})
+    gaps = None
+    if label in frame.columns:
+        assert label is not None
+        gaps = unlabelled(frame, label, table)
+        frame = labelled(frame, label, table, drop=True)
     found = Schema.infer(frame, label=label, person=person)
     text = found.to_toml(out)
     if out is None:
         typer.echo(text, nl=False)
+    if gaps is not None:
+        _note(f"{gaps}; left out here, and the other commands need --drop-unlabelled, or a corrected file")
     for name in found.naming_columns:
-        typer.echo(
-            f"column {name!r} seems to hold {found[name].naming}: drop it, or declare another kind", err=True
+        _note(
+            f"column {name!r} seems to hold {found[name].naming}: leave it out of a release with "
+            f"--drop {shlex.quote(name)}, or declare another kind"
         )
     if out is not None:
-        typer.echo(f"Schema: {out} ({len(found)} columns)")
+        typer.echo(f"Schema: {out} ({counted(len(found), 'column')})")
+        typer.echo(
+            "Next, open it in a text editor, correct the ranges and categories to what is publicly known, and write "
+            'domain = "public" with a source for each such column: only then is a guarantee proven.'
+        )
 
 
 @schema_app.command("check")
 def schema_check(
     table: Annotated[str, typer.Argument(help=TABLE)],
     schema: Annotated[Path, typer.Option(help="The schema to hold it against.")],
+    drop: Annotated[
+        list[str] | None, typer.Option(help="A column to leave out, such as a name; may be given again.")
+    ] = None,
+    drop_unlabelled: DropUnlabelledOption = False,
     json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of sentences.")] = False,
     separator: SeparatorOption = None,
     decimal: DecimalOption = None,
@@ -521,19 +596,28 @@ def schema_check(
     from oversafe.data import Schema
 
     declared = Schema.from_toml(schema)
-    declared.conform(_read(table, {"separator": separator, "decimal": decimal, "encoding": encoding}))
+    frame = _read(table, {"separator": separator, "decimal": decimal, "encoding": encoding})
+    check_columns_given(drop or (), frame.columns)
+    frame = frame.drop(columns=list(drop or ()))
+    declared = declared.drop(set(drop or ()).intersection(declared.names))
+    if declared.label is not None:
+        frame = labelled(frame, declared.label, table, drop=drop_unlabelled)
+    declared.conform(frame)
     private = [c.name for c in declared if c.domain == "data" and not c.names_people]
     if json_output:
         facts = {"columns": len(declared), "naming": list(declared.naming_columns), "from_the_data": private}
         typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
         return
-    typer.echo(f"The table fits the schema ({len(declared)} columns).")
+    typer.echo(f"The table fits the schema ({counted(len(declared), 'column')}).")
     if naming := declared.naming_columns:
-        typer.echo(f"Identifiers or free text, to be dropped or declared: {', '.join(naming)}.")
+        typer.echo(
+            f"Identifiers or free text, to be left out with --drop or declared as another kind: {', '.join(naming)}."
+        )
     if private:
         typer.echo(
             f"Ranges or categories read from the data, so that no guarantee is proven: {', '.join(private)}."
         )
+        typer.echo(f'To prove one, write domain = "public" and a source for each of them in {str(schema)!r}.')
 
 
 def _account(
@@ -565,6 +649,40 @@ def _ledger_entry(protector: Protector, account: DatasetLedger, method: str) -> 
     return account.charge(protector.guarantee_, what=type(protector).__name__).id
 
 
+def _how_to_prove(
+    guarantee: Guarantee,
+    file: Path | None,
+    declared: Schema | None,
+    table: str,
+    label: str,
+    drop: list[str] | None,
+) -> str | None:
+    """Return how domains that were read from the data are declared; None where that is not what is missing."""
+    if guarantee.status != "nominal" or not any(
+        "read from the data" in caveat for caveat in guarantee.caveats
+    ):
+        return None
+    if guarantee.basis.startswith("none"):
+        # No declaration proves anything for such a method.
+        return None
+    what = 'write domain = "public" and a source'
+    if file is not None and declared is not None:
+        names = [c.name for c in declared if c.domain != "public"]
+        return (
+            f"To prove it: {what} in {str(file)!r} for each of these columns, after correcting their ranges and "
+            f"categories to what is publicly known: {listed(names, most=_MOST_NAMES)}."
+        )
+    from oversafe.report.audit import without_password
+
+    columns = "".join(f" --drop {shlex.quote(name)}" for name in drop or ())
+    source, class_column = shlex.quote(without_password(table)), shlex.quote(label)
+    return (
+        f"To prove it: oversafe schema init {source} --label {class_column} --out schema.toml, then correct the ranges "
+        f"and categories in schema.toml to what is publicly known, and {what} for each column, then: "
+        f"oversafe protect {source} --label {class_column}{columns} --schema schema.toml --out RELEASE.csv"
+    )
+
+
 def _table_to_read_in_place(source: str, protector: Any) -> Any | None:
     """Return the Ibis table of a folder or a database that a method can learn without loading it, or None."""
     in_place = "://" in source or Path(source).is_dir()
@@ -591,6 +709,8 @@ def _audit_command(
     holdout: str | None,
     time_limit: str | None,
     options: dict[str, str | None],
+    *,
+    drop_unlabelled: bool = False,
 ) -> str:
     """Return the command that repeats an audit, for its report; a database's password is not in it."""
     from oversafe.report.audit import without_password
@@ -602,6 +722,7 @@ def _audit_command(
     for name, value in {**tables, "time-limit": time_limit, **options}.items():
         if value is not None:
             words += [f"--{name}", value]
+    words += ["--drop-unlabelled"] if drop_unlabelled else []
     return shlex.join(words)
 
 
@@ -659,6 +780,11 @@ def _bar(console: Console) -> Progress:
 
 def _console() -> Console:
     return console_of_the_output()
+
+
+def _note(message: str) -> None:
+    """Print a sentence beside the result, where it does not disturb whoever reads that."""
+    print("oversafe: " + showable(" ".join(message.split())), file=sys.stderr)
 
 
 def _fail(message: str, code: int) -> None:

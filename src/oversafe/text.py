@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
 # What XML forbids, what moves a terminal's cursor, and what turns the direction of the text around it.
 _UNSHOWABLE = re.compile(
@@ -26,3 +27,17 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     """Return names in quotes, the first few of them."""
     shown = ", ".join(repr(shorten(name, 60)) for name in names[:most])
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return " (did you mean 'Age'?)" for a name that is misspelt, or nothing where none is alike."""
+    known: dict[str, str] = {}
+    for each in names:
+        known.setdefault(str(each).strip().casefold(), str(each))
+    near = get_close_matches(str(name).strip().casefold(), known, n=1, cutoff=0.7)
+    return f" (did you mean {shorten(known[near[0]], 60)!r}?)" if near else ""
+
+
+def counted(n: int, one: str, more: str | None = None) -> str:
+    """Return a number with its noun: 1 row, 2 rows."""
+    return f"{n} {one if n == 1 else more or one + 's'}"

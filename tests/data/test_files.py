@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from oversafe.data import files
 from oversafe.data._csv import detect_separator
 from oversafe.data.datasets import load_dataset
-from oversafe.data.files import read_table, write_table
+from oversafe.data.files import read_table, separator_of, write_table
 from oversafe.errors import InputError, MissingExtraError
 
 
@@ -331,7 +331,7 @@ def workbook():
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (workbook(), "seems to be an Excel workbook; export it as CSV"),
+        (workbook(), "is an Excel workbook; open it in Excel and save it as CSV UTF-8"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "seems to be an old Excel workbook"),
         (b"PK\x03\x04nothing else", "seems to be a ZIP archive"),
         (b"PAR1....PAR1", "seems to be a Parquet file; rename it to .parquet"),
@@ -347,7 +347,7 @@ def test_a_binary_file_named_csv(refused, content, said):
 
 
 def test_an_unknown_kind_of_file(refused):
-    assert refused(workbook(), "table.xlsx").endswith("export it as CSV")
+    assert "is an Excel workbook" in refused(workbook(), "table.xlsx")
     assert "not a kind of file that can be read; give a .csv" in refused("a,b\n1,2\n", "table.json")
     assert "not a kind of file that can be read" in refused("a,b\n1,2\n", "table")
 
@@ -727,6 +727,78 @@ def test_a_folder_of_parquet_files_is_one_table(tmp_path):
     (folder / "zzz.parquet").write_bytes(b"PAR1")
     with pytest.raises(InputError, match=r"'zzz\.parquet' in .* is not a complete Parquet file"):
         read_table(folder)
+
+
+def test_folders_that_are_no_parts_of_the_table_are_not_read(tmp_path):
+    write_table(pd.DataFrame({"a": [1]}), tmp_path / "part.parquet")
+    (tmp_path / "elsewhere").mkdir()
+    write_table(pd.DataFrame({"b": [2]}), tmp_path / "elsewhere" / "other.parquet")
+    assert read_table(tmp_path).equals(pd.DataFrame({"a": [1]}))
+    (tmp_path / "part.parquet").unlink()
+    with pytest.raises(InputError, match=r"has no \.parquet files"):
+        read_table(tmp_path)
+
+
+# ------------------------------------------------------------ for spreadsheets
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.csv.gz", "table.txt"])
+def test_a_table_for_a_german_spreadsheet_comes_back(tmp_path, name):
+    frame = pd.DataFrame(
+        {
+            "Größe": [1.5, -1234.25, None, 1e-9],
+            "ganz": [2.0, 3.0, -4.0, None],
+            "Zahl": pd.array([1, None, -3, 4], dtype="Int64"),
+            "Text": ["=1+1", "a;b", None, "Ä, ö"],
+            "Tag": pd.to_datetime(["2024-01-31", "2024-02-01", None, "1999-12-31"]).astype("datetime64[us]"),
+        }
+    )
+    write_table(frame, tmp_path / name, separator=";", decimal=",")
+    pd.testing.assert_frame_equal(read_table(tmp_path / name), frame)
+    pd.testing.assert_frame_equal(read_table(tmp_path / name, separator=";", decimal=","), frame)
+
+
+def test_a_file_for_a_spreadsheet_has_a_mark_and_commas(tmp_path):
+    frame = pd.DataFrame({"x": [1.5, -2.25], "é": ["a", "=b"]})
+    write_table(frame, tmp_path / "t.csv", decimal=",")
+    assert (tmp_path / "t.csv").read_bytes().decode("utf-8").splitlines() == [
+        '\ufeff"x";"é"',
+        '"1,5";"a"',
+        '"-2,25";"\'=b"',
+    ]
+    write_table(frame, tmp_path / "plain.csv")
+    assert not (tmp_path / "plain.csv").read_bytes().startswith(b"\xef\xbb\xbf")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("t.parquet", {"decimal": ","}, "has none"),
+        ("t.csv", {"separator": ",", "decimal": ","}, "both ','"),
+        ("t.csv", {"separator": ";;"}, "single character"),
+        ("t.csv", {"decimal": ";"}, "give '.' or ','"),
+    ],
+)
+def test_a_way_of_writing_that_makes_no_sense_is_refused(tmp_path, name, options, message):
+    with pytest.raises(InputError, match=message):
+        write_table(pd.DataFrame({"a": [1.5]}), tmp_path / name, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "separator"),
+    [
+        ("a;b\n1,5;2\n".encode("cp1252"), ";"),
+        ("ä;b\n1,5;2\n".encode("utf-16"), ";"),
+        ("a,b\n1,2\n".encode("utf-8-sig"), ","),
+        (b"sep=|\na|b\n", "|"),
+        (b"", None),
+    ],
+)
+def test_the_separator_of_a_file(tmp_path, data, separator):
+    (tmp_path / "t.csv").write_bytes(data)
+    assert separator_of(tmp_path / "t.csv") == separator
+    assert separator_of("duckdb://file.ddb#table") is None and separator_of(tmp_path / "t.parquet") is None
 
 
 # ------------------------------------------------------------ putting files in place

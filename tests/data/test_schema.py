@@ -221,7 +221,7 @@ def test_nonsense_is_refused_in_one_sentence(make, message):
     [
         (["1", "n/a"], "column 'age' has 1 values that are not numbers .first: 'n/a' in row 2."),
         ([1.5, 2.0], "not whole numbers"),
-        ([None, 2], "1 missing values .first in row 1."),
+        ([None, 2], "1 missing value .first in row 1."),
     ],
 )
 def test_a_table_that_does_not_fit_is_refused(values, message):

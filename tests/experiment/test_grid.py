@@ -227,3 +227,13 @@ def test_a_line_for_each_tenth_where_no_bar_can_be(capsys):
     )
     run_grid(odd, {"number": range(40)})
     assert capsys.readouterr().err == ""
+
+
+def test_an_error_is_text_or_none(tmp_path):
+    def half(x):
+        if x:
+            raise ValueError("broken")
+        return 1.0
+
+    table = run_grid(half, {"x": [0, 1]})
+    assert table["error"].tolist() == [None, "ValueError: broken"]

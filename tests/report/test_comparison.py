@@ -227,3 +227,14 @@ def test_a_real_comparison():
 def test_bad_use():
     with pytest.raises(InputError, match="use 'auc'"):
         compare(pd.DataFrame({"a": [1], "y": [0]}), "y", score="gini")
+
+
+def test_a_failed_and_a_pending_setting_are_named_and_the_rest_is_shown():
+    cells = [cell("a", 0.9), cell("b", 0.8, status="failed"), cell("c", 0.7, status="pending")]
+    found = comparison(*cells)
+    # As pandas has a column of texts in which some are missing.
+    found = judged(found.cells.assign(error=found.cells["error"].astype("str")), "auc", found.facts)
+    page, text = found.to_html(), str(found)
+    assert "b: ValueError: broken" in page and "c: was not started" in page
+    assert "b failed: ValueError: broken" in text and "pending" in text and "Take a." in text
+    assert [s["error"] for s in found.to_dict()["settings"]] == [None, "ValueError: broken", None]

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from oversafe.errors import InputError, import_extra
 
@@ -17,6 +21,7 @@ ADDRESS = "127.0.0.1"
 FIRST_PORT, LAST_PORT = 8501, 8599
 DEFAULT_LIMIT = 200
 _LONGEST_START = 30.0
+_LONGEST_END = 10.0
 
 
 def arguments(port: int, max_size: int) -> list[str]:
@@ -69,19 +74,44 @@ def serve(
     port = free_port(port)
     # Uploads and results are private: whatever the server writes is for its owner alone.
     environment = {**os.environ, "STREAMLIT_BROWSER_GATHER_USAGE_STATS": "false"}
-    process = subprocess.Popen(
-        arguments(port, max_size), env=environment, stdout=subprocess.DEVNULL, umask=0o077
-    )
+    with _ended_by_signals():
+        process = subprocess.Popen(
+            arguments(port, max_size), env=environment, stdout=subprocess.DEVNULL, umask=0o077
+        )
+        try:
+            _wait_for(port, process)
+            on_start(f"http://{ADDRESS}:{port}")
+            return process.wait()
+        except KeyboardInterrupt:
+            return 0
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                try:
+                    process.wait(_LONGEST_END)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Let a request to end, or a closed terminal, end the server's process too, as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        # Only there can a signal be received.
+        yield
+        return
+
+    def stop(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    signals = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.signal(number, stop) for number in signals}
     try:
-        _wait_for(port, process)
-        on_start(f"http://{ADDRESS}:{port}")
-        return process.wait()
-    except KeyboardInterrupt:
-        return 0
+        yield
     finally:
-        if process.poll() is None:
-            process.terminate()
-            process.wait()
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def free_port(wanted: int | None = None) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,17 +16,19 @@ from oversafe.commands.options import (
     EncodingOption,
     QuasiIdentifierOption,
     SeparatorOption,
-    check_left_out,
-    check_page,
     check_seed,
     seconds_of,
 )
+from oversafe.commands.outputs import check_page
+from oversafe.commands.tables import DropUnlabelledOption, check_columns_given, check_label_given, labelled
 from oversafe.errors import InputError
 
 
 def compare(
     table: Annotated[str, typer.Argument(help=TABLE)],
-    label: Annotated[str, typer.Option("--label", "-l", help="The column that holds the class.")],
+    label: Annotated[
+        str | None, typer.Option("--label", "-l", help="The column that holds the class; required.")
+    ] = None,
     methods: Annotated[
         list[str] | None,
         typer.Option(
@@ -64,8 +67,12 @@ def compare(
         bool,
         typer.Option("--no-membership", help="Leave out the membership game, which takes most of the time."),
     ] = False,
+    drop_unlabelled: DropUnlabelledOption = False,
     time_limit: Annotated[
-        str | None, typer.Option(help="Start no further setting after this: 30s, 5m, 1h.")
+        str | None,
+        typer.Option(
+            help="Start no further setting after this: 30s, 5m, 1h; those begun are finished, which takes minutes."
+        ),
     ] = None,
     jobs: Annotated[int, typer.Option(help="Processes at a time; -1 is all cores.")] = -1,
     seed: Annotated[int, typer.Option(help="Of folds and releases.")] = 0,
@@ -81,18 +88,22 @@ def compare(
     Examples:  oversafe compare t.csv -l y   |   oversafe compare t.csv -l y --methods smote,privbayes --epsilons 0.5,2
     --report c.html
     """
-    check_page(report)
+    check_label_given(label, "oversafe compare table.csv --label y")
+    assert label is not None
+    check_page("--report", report)
     check_seed(seed)
     limit = seconds_of(time_limit)
+    budgets = _numbers(epsilons) if epsilons else None
+    left_out = set(drop or ())
+    if label in left_out:
+        raise InputError(f"the label column {label!r} cannot be left out; name another column")
     from dataclasses import replace
 
     from oversafe.data import Schema, read_table
 
     frame = read_table(table, separator=separator, decimal=decimal, encoding=encoding)
-    left_out = set(drop or ())
-    check_left_out(left_out, frame.columns)
-    if label in left_out:
-        raise InputError(f"the label column {label!r} cannot be left out; name another column")
+    check_columns_given(left_out, frame.columns)
+    frame = labelled(frame, label, table, drop=drop_unlabelled)
     declared = None if schema is None else replace(Schema.from_toml(schema), label=label)
     if declared is not None:
         declared = declared.drop(left_out.intersection(declared.names))
@@ -101,7 +112,7 @@ def compare(
     from oversafe.report.comparison import compare as run
     from oversafe.report.comparison_page import comparison_summary
 
-    options: dict[str, Any] = {} if not epsilons else {"epsilons": _numbers(epsilons)}
+    options: dict[str, Any] = {} if budgets is None else {"epsilons": budgets}
     result = run(
         frame.drop(columns=list(left_out)),
         label,
@@ -135,8 +146,12 @@ def _split(given: list[str] | None) -> list[str]:
 
 def _numbers(given: list[str]) -> list[float]:
     try:
-        return [float(part) for part in _split(given)]
+        numbers = [float(part) for part in _split(given)]
     except ValueError:
+        numbers = []
+    if not numbers or not all(0 < number < math.inf for number in numbers):
         raise InputError(
-            f"--epsilons {','.join(given)} was given; write numbers with commas, such as 0.5,2"
-        ) from None
+            f"--epsilons {','.join(given)} was given; write numbers above 0 with commas between them and points in "
+            "them, such as 0.5,2"
+        )
+    return numbers

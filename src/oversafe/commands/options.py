@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from oversafe.errors import InputError
-from oversafe.text import listed
 
 TABLE = "CSV or Parquet file, or database address with its table (duckdb://file.ddb#table)."
 SeparatorOption = Annotated[str | None, typer.Option(help="Of CSV files; detected when not given.")]
@@ -43,29 +39,3 @@ def check_seed(seed: int | None) -> None:
     """Refuse a seed below 0."""
     if seed is not None and seed < 0:
         raise InputError(f"--seed {seed} was given; use a whole number of at least 0")
-
-
-def check_folder(folder: Path, *, make: bool = False) -> None:
-    """Refuse a folder that cannot be written to, or cannot be made."""
-    nearest = folder
-    while make and not nearest.exists() and nearest != nearest.parent:
-        nearest = nearest.parent
-    if not nearest.is_dir():
-        raise InputError(f"{str(nearest)!r} is not a folder; make it, or name another place to write to")
-    if not os.access(nearest, os.W_OK):
-        raise InputError(f"the folder {str(nearest)!r} cannot be written to; name another place")
-
-
-def check_page(page: Path) -> None:
-    """Refuse a page that is no HTML file, or is in no folder."""
-    if page.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"--report {str(page)!r} was given; name a file that ends with .html")
-    check_folder(page.parent)
-
-
-def check_left_out(left_out: Iterable[str], columns: Sequence[str]) -> None:
-    """Refuse to leave out columns that are not there."""
-    if unknown := sorted(set(left_out).difference(columns)):
-        raise InputError(
-            f"the table has no column {unknown[0]!r} to leave out; its columns are {listed(list(columns))}"
-        )

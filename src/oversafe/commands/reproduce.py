@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from oversafe.commands.consoles import console
-from oversafe.commands.options import check_page, seconds_of
+from oversafe.commands.options import seconds_of
+from oversafe.commands.outputs import check_page
 
 
 def reproduce(
@@ -48,7 +49,7 @@ def reproduce(
     limit = seconds_of(time_limit)
     load_paper(paper)
     page = report if report is not None else Path(f"{paper}-{'full' if full else 'quick'}.html")
-    check_page(page)
+    check_page("--report", page)
 
     from oversafe.report.reproduction import reproduction_summary, write_reproduction
 

@@ -32,7 +32,7 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _MAGIC = (
-    (b"\xd0\xcf\x11\xe0", "an old Excel workbook (.xls)", "export it as CSV"),
+    (b"\xd0\xcf\x11\xe0", "an old Excel workbook (.xls)", "open it in Excel and save it as CSV UTF-8"),
     (b"PAR1", "a Parquet file", "rename it to .parquet"),
     (b"\x1f\x8b", "a gzip file", "rename it to .csv.gz"),
     (b"SQLite format 3\x00", "an SQLite database", "give it as sqlite://path#table"),
@@ -83,7 +83,7 @@ def parse(
     separator, decimal, encoding : str, optional
         Taken as given instead of being detected.
     """
-    _check_options(separator, decimal)
+    check_options(separator, decimal)
     whole = _to_utf8(data, shown, encoding)
     text = whole.lstrip(b"\r\n")
     if excel := _EXCEL_SEPARATOR.match(text):
@@ -102,16 +102,43 @@ def parse(
     return pa.table(columns, names=_restore(pa.array(names, pa.string())).to_pylist())
 
 
-def render(frame: pd.DataFrame, sink: IO[bytes] | GzipFile, *, separator: str = ",") -> None:
-    """Write a table as UTF-8 CSV: text quoted, missing values as nothing, numbers in full precision."""
+def render(
+    frame: pd.DataFrame,
+    sink: IO[bytes] | GzipFile,
+    *,
+    separator: str = ",",
+    decimal: str = ".",
+    mark: bool = False,
+) -> None:
+    """Write a table as UTF-8 CSV: text quoted, missing values as nothing, numbers in full precision.
+
+    With ``mark`` it begins with the byte order mark by which spreadsheets know UTF-8.
+    """
     names = [str(name) for name in frame.columns]
     columns = [_cells(frame.iloc[:, i], name) for i, name in enumerate(names)]
+    if decimal == ",":
+        columns = [_with_comma(column) for column in columns]
+    if mark:
+        sink.write(codecs.BOM_UTF8)
     header = _neutralise(pa.array(names, pa.string()), "the header").to_pylist()
     options = csv.WriteOptions(delimiter=separator, batch_size=1 << 14)
     csv.write_csv(pa.table(columns, names=header), sink, options)
 
 
-def _check_options(separator: str | None, decimal: str | None) -> None:
+def separator_of(data: bytes) -> str | None:
+    """Return the separator of a CSV file's first bytes, None if they are no text."""
+    for mark, name in _BOMS:
+        if data.startswith(mark):
+            # Cut anywhere, so that the last character may be half.
+            data = data.decode(name, errors="ignore").removeprefix("\ufeff").encode()
+            break
+    text = data.lstrip(b"\r\n")
+    if excel := _EXCEL_SEPARATOR.match(text):
+        return excel[1].decode(errors="replace")
+    return detect_separator(text) if text.strip() and b"\0" not in text else None
+
+
+def check_options(separator: str | None, decimal: str | None) -> None:
     if separator is not None and (len(separator) != 1 or not separator.isascii() or separator in '"\r\n\0'):
         raise InputError(f"separator is {separator!r}; give a single character such as ',' ';' or '\\t'")
     if decimal not in (None, ".", ","):
@@ -168,7 +195,7 @@ def _refuse_binary(data: bytes, shown: str) -> None:
     if data.startswith(b"PK\x03\x04"):
         if b"xl/" in data:
             raise InputError(
-                f"{shown} is named like text but seems to be an Excel workbook; export it as CSV"
+                f"{shown} is named like text but is an Excel workbook; open it in Excel and save it as CSV UTF-8"
             )
         raise InputError(f"{shown} is named like text but seems to be a ZIP archive; unpack it first")
     for magic, kind, remedy in _MAGIC:
@@ -463,6 +490,13 @@ def _float_cells(array: pa.Array) -> pa.Array:
     if len(values) and not shows_otherwise.any():
         return array.cast(pa.int64()).cast(pa.decimal128(20, 1))
     return array
+
+
+def _with_comma(array: pa.Array) -> pa.Array:
+    """Return numbers with a decimal comma as text, everything else as it is."""
+    if not (pa.types.is_floating(array.type) or pa.types.is_decimal(array.type)):
+        return array
+    return pc.replace_substring(array.cast(pa.string()), ".", ",")
 
 
 def _timestamp_cells(array: pa.Array) -> pa.Array:

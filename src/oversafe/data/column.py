@@ -139,7 +139,11 @@ class Column:
         if self.kind == "datetime":
             low, high = self._as_stamp(low), self._as_stamp(high)
         elif any(isinstance(b, bool) or not isinstance(b, int | float | np.number) for b in (low, high)):
-            raise InputError(f"column {self.name!r} has bounds {low!r} and {high!r}; give two numbers")
+            comma = any(isinstance(b, str) and re.fullmatch(r"\s*[+-]?\d*,\d+\s*", b) for b in (low, high))
+            raise InputError(
+                f"column {self.name!r} has bounds {low!r} and {high!r}; give two numbers"
+                + (", with a decimal point in place of the comma and without quotes" if comma else "")
+            )
         elif not (abs(low) <= sys.float_info.max and abs(high) <= sys.float_info.max):
             raise InputError(f"column {self.name!r} has bounds that are not finite; give two finite numbers")
         elif self.kind == "integer":

@@ -14,6 +14,7 @@ from pandas.api import types
 from oversafe.data.column import Column, as_number, value_key
 from oversafe.data.schema import Schema, check_table
 from oversafe.errors import InputError
+from oversafe.text import counted, did_you_mean
 
 # Beyond this a float64 no longer holds every whole number.
 _WHOLE = 2**53
@@ -29,12 +30,14 @@ def conform(schema: Schema, table: pd.DataFrame) -> pd.DataFrame:
     for name in schema.names:
         if name not in position:
             raise InputError(
-                f"the table has no column {name!r}, which the schema declares; add it or remove it from the schema"
+                f"the table has no column {name!r}, which the schema declares{did_you_mean(name, position)}; "
+                "add it, or remove it from the schema"
             )
     for name in position:
         if name not in schema:
             raise InputError(
-                f"the table has a column {name!r} that the schema does not declare; drop it or add it"
+                f"the table has a column {name!r} that the schema does not declare{did_you_mean(name, schema.names)}; "
+                "drop it (--drop on the command line), or add it to the schema"
             )
     columns = {c.name: _conform_column(c, table.iloc[:, position[c.name]]) for c in schema}
     return pd.DataFrame(columns, index=table.index, copy=False)
@@ -69,9 +72,10 @@ def decode(schema: Schema, matrix: NDArray[np.float64], *, one_hot: bool = False
 def _conform_column(column: Column, values: pd.Series) -> pd.Series:
     if values.isna().any() and not column.missing:
         row = int(np.argmax(values.isna().to_numpy()))
+        gaps = counted(int(values.isna().sum()), "missing value")
         raise InputError(
-            f"column {column.name!r} has {int(values.isna().sum())} missing values (first in row {row + 1}), "
-            "and the schema allows none; fill them, or set missing = true"
+            f"column {column.name!r} has {gaps} (first in row {row + 1}), and the schema allows none; "
+            "fill them, or set missing = true"
         )
     if column.is_category:
         return _conform_category(column, values)

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pandas as pd
 import pyarrow as pa
@@ -21,6 +21,8 @@ from oversafe.errors import InputError
 
 _TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 _ENDINGS = "a .csv, .tsv, .txt (also .gz) or .parquet file"
+# Of a file, for its separator.
+_LONGEST_LOOK = 1 << 20
 # What damaged files make Arrow and pandas raise.
 _UNREADABLE = (
     pa.ArrowException,
@@ -120,7 +122,14 @@ def read_table(
         ) from None
 
 
-def write_table(table: pd.DataFrame, target: str | os.PathLike[str], *, overwrite: bool = True) -> None:
+def write_table(
+    table: pd.DataFrame,
+    target: str | os.PathLike[str],
+    *,
+    overwrite: bool = True,
+    separator: str | None = None,
+    decimal: str | None = None,
+) -> None:
     """Write a table to a file or a database, all of it or nothing.
 
     Parameters
@@ -132,6 +141,10 @@ def write_table(table: pd.DataFrame, target: str | os.PathLike[str], *, overwrit
         database URL with the table behind ``#``, as in `read_table`.
     overwrite : bool, default=True
         Whether to replace what is there; if not, an existing target is an error.
+    separator : str, optional
+        The character between the fields of a CSV file; a comma when left out (a tab for ``.tsv``).
+    decimal : {".", ","}, optional
+        The decimal sign of a CSV file; a point when left out.
 
     Raises
     ------
@@ -148,9 +161,11 @@ def write_table(table: pd.DataFrame, target: str | os.PathLike[str], *, overwrit
     -----
     A file is written under another name that only its owner can read, then put in place. CSV is UTF-8 with
     commas (tabs for ``.tsv``); text is quoted, which tells empty text from a missing value, and text that a
-    spreadsheet would run as a formula gets an apostrophe in front, which `read_table` takes away. Floats are
-    written with all their digits and times with a zone in UTC. Parquet keeps the dtypes, with the order of
-    categories.
+    spreadsheet would run as a formula (it begins with ``=``, ``+``, ``-`` or ``@``) gets an apostrophe in front,
+    which `read_table` takes away. Floats are written with all their digits and times with a zone in UTC. With
+    ``separator`` or ``decimal`` a CSV file is meant for a spreadsheet and begins with the mark of UTF-8, without which
+    Excel takes it for Windows-1252; a German Excel opens ``separator=";", decimal=","``. Parquet keeps the dtypes, with
+    the order of categories.
     """
     if not isinstance(table, pd.DataFrame):
         raise InputError(f"the table is a {type(table).__name__}; give a pandas DataFrame")
@@ -166,6 +181,7 @@ def write_table(table: pd.DataFrame, target: str | os.PathLike[str], *, overwrit
         raise InputError(
             f"{shown} does not say the kind of file; expected {_ENDINGS}, or a database URL with #table"
         )
+    style = _style(ending, separator, decimal)
     arrow = to_arrow(table) if ending == ".parquet" else None
     try:
         with _replacing(path, shown, overwrite) as file:
@@ -173,9 +189,9 @@ def write_table(table: pd.DataFrame, target: str | os.PathLike[str], *, overwrit
                 pa.parquet.write_table(arrow, file, compression="zstd")
             elif ending.endswith(".gz"):
                 with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6) as packed:
-                    _csv.render(table, packed, separator=_separator(ending))
+                    _csv.render(table, packed, **style)
             else:
-                _csv.render(table, file, separator=_separator(ending))
+                _csv.render(table, file, **style)
     except OSError as error:
         raise InputError(
             f"{shown} cannot be written ({error.strerror or error}); check the folder, its rights and space"
@@ -206,8 +222,28 @@ def _ending(path: Path) -> str:
     return "".join(suffixes[-2:]) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
 
 
-def _separator(ending: str) -> str:
-    return "\t" if ending.startswith(".tsv") else ","
+def _style(ending: str, separator: str | None, decimal: str | None) -> dict[str, Any]:
+    """Return how a CSV file is written; what is given for another kind of file is refused."""
+    given = separator is not None or decimal is not None
+    if given and ending == ".parquet":
+        raise InputError(
+            "a separator or decimal sign was given for a Parquet file, which has none; name a .csv file"
+        )
+    _csv.check_options(separator, decimal)
+    separator = separator or ("\t" if ending.startswith(".tsv") else ";" if decimal == "," else ",")
+    if separator == decimal:
+        raise InputError(
+            f"separator and decimal sign are both {separator!r}; give separator ';' with decimal ','"
+        )
+    return {"separator": separator, "decimal": decimal or ".", "mark": given}
+
+
+def separator_of(source: str | os.PathLike[str]) -> str | None:
+    """Return the character between the fields of a CSV file as it is detected, None for other sources."""
+    if (isinstance(source, str) and URL.match(source)) or _ending(Path(source)) not in (".csv", ".txt"):
+        return None
+    with Path(source).open("rb") as file:
+        return _csv.separator_of(file.read(_LONGEST_LOOK))
 
 
 def _read_path(path: Path, shown: str, **csv_options: str | None) -> pa.Table:
@@ -221,7 +257,12 @@ def _read_path(path: Path, shown: str, **csv_options: str | None) -> pa.Table:
     if ending in _TEXT_ENDINGS:
         data = path.read_bytes()
         return _csv.parse(_unpack(data, shown) if ending.endswith(".gz") else data, shown, **csv_options)
-    remedy = "export it as CSV" if ending.startswith((".xls", ".ods")) else f"give {_ENDINGS}"
+    if ending.startswith((".xls", ".ods")):
+        raise InputError(
+            f"{shown} is {'an Excel' if ending.startswith('.xls') else 'a spreadsheet'} workbook, which is not read; "
+            "save its sheet as CSV (in Excel: Save as, CSV UTF-8)"
+        )
+    remedy = f"give {_ENDINGS}"
     raise InputError(f"{shown} is not a kind of file that can be read; {remedy}")
 
 
@@ -249,15 +290,22 @@ def _read_parquet(path: Path, shown: str) -> pa.Table:
 
 
 def parquet_files(folder: Path, shown: str) -> list[Path]:
-    """Return the Parquet files in a folder and its folders, without what Spark and others keep beside them."""
-    files = sorted(
-        file
-        for file in folder.rglob("*.parquet")
-        if file.is_file() and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
-    )
+    """Return the Parquet files in a folder, without what Spark and others keep beside them.
+
+    Of its folders only those that are parts of the table, as in year=2024: others may hold anything.
+    """
+    files, waiting = [], [folder]
+    while waiting:
+        for entry in waiting.pop().iterdir():
+            if entry.name.startswith((".", "_")):
+                continue
+            if entry.suffix == ".parquet" and entry.is_file():
+                files.append(entry)
+            elif "=" in entry.name and entry.is_dir():
+                waiting.append(entry)
     if not files:
         raise InputError(f"the folder {shown} has no .parquet files; give a folder of them or a single file")
-    return files
+    return sorted(files)
 
 
 def _read_folder(folder: Path, shown: str) -> pa.Table:

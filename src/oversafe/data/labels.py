@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from oversafe.data.column import as_number
 from oversafe.errors import InputError
-from oversafe.text import listed
+from oversafe.text import counted, listed
 
 
 def in_order(classes: Iterable[Any]) -> list[Any]:
@@ -62,7 +62,8 @@ def check_labels(labels: pd.Series) -> None:
     if labels.isna().any():
         row = int(np.argmax(labels.isna().to_numpy()))
         raise InputError(
-            f"{int(labels.isna().sum())} rows have no label (first: row {row + 1}); drop or label them"
+            f"{counted(int(labels.isna().sum()), 'row has', 'rows have')} no label (first: row {row + 1}); "
+            "drop or label them"
         )
     from sklearn.utils.multiclass import check_classification_targets
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
@@ -15,7 +16,7 @@ import tomli_w
 
 from oversafe.data.column import Column
 from oversafe.errors import InputError
-from oversafe.text import listed
+from oversafe.text import did_you_mean, listed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,7 +73,10 @@ class Schema:
         for role in ("label", "person"):
             name = getattr(self, role)
             if name is not None and (not isinstance(name, str) or name not in index):
-                raise InputError(f"the {role} column {name!r} is not among the columns {listed(self.names)}")
+                raise InputError(
+                    f"the {role} column {name!r} is not among the columns {listed(self.names)}"
+                    f"{did_you_mean(str(name), self.names)}"
+                )
 
         if self.label is not None and self.label == self.person:
             raise InputError(
@@ -92,7 +96,9 @@ class Schema:
         try:
             return self.columns[self._index[name]]
         except KeyError:
-            raise InputError(f"the schema has no column {name!r}; it has {listed(self.names)}") from None
+            raise InputError(
+                f"the schema has no column {name!r}{did_you_mean(str(name), self.names)}; it has {listed(self.names)}"
+            ) from None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -117,17 +123,18 @@ class Schema:
         check_table(table)
         for role, name in (("label", label), ("person", person)):
             if name is not None and name not in set(map(str, table.columns)):
+                columns = [str(c) for c in table.columns]
                 raise InputError(
-                    f"the table has no column {name!r} to be its {role}; "
-                    f"its columns are {listed([str(c) for c in table.columns])}"
+                    f"the table has no column {name!r} to be its {role}{did_you_mean(name, columns)}; "
+                    f"its columns are {listed(columns)}"
                 )
-        columns = [
+        found = [
             infer_column(
                 str(name), table.iloc[:, i], is_label=str(name) == label, is_person=str(name) == person
             )
             for i, name in enumerate(table.columns)
         ]
-        return cls(tuple(columns), label=label, person=person)
+        return cls(tuple(found), label=label, person=person)
 
     def declare(self, name: str, **changes: Any) -> Schema:
         """Return the schema with some facts of one column replaced, for example its public bounds."""
@@ -191,11 +198,21 @@ class Schema:
         if isinstance(source, Path) or "\n" not in source:
             path = Path(source)
             try:
-                text = path.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
+                # Notepad and others put a mark in front of UTF-8.
+                text = path.read_text(encoding="utf-8-sig")
+            except UnicodeDecodeError as error:
                 raise InputError(
-                    f"the schema file {str(path)!r} cannot be read ({_reason(error)}); "
-                    "make one with: oversafe schema init TABLE"
+                    f"the schema file {str(path)!r} is not UTF-8 text; open it in the editor that wrote it, and save "
+                    "it with the encoding UTF-8"
+                ) from error
+            except OSError as error:
+                remedy = (
+                    "make one with: oversafe schema init TABLE --out FILE"
+                    if isinstance(error, FileNotFoundError)
+                    else "check the path and its rights"
+                )
+                raise InputError(
+                    f"the schema file {str(path)!r} cannot be read ({_reason(error)}); {remedy}"
                 ) from error
             where = f"the schema file {str(path)!r}"
         else:
@@ -203,7 +220,7 @@ class Schema:
         try:
             document = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            raise InputError(f"{where} is not valid TOML: {error}") from error
+            raise InputError(f"{where} is not valid TOML: {error}{_decimal_comma(text)}") from error
         if document.get("version") != _VERSION:
             raise InputError(
                 f"{where} has version {document.get('version')!r}; this oversafe reads {_VERSION}"
@@ -247,14 +264,27 @@ def features_of(table: pd.DataFrame, schema: Schema | None) -> Schema:
     if absent := [name for name in schema.names if name not in table.columns]:
         raise InputError(f"the table has no column {absent[0]!r}, which the schema declares")
     if unknown := [name for name in table.columns if name not in schema]:
-        raise InputError(f"the table has a column {unknown[0]!r} that the schema does not declare; drop it")
+        raise InputError(
+            f"the table has a column {unknown[0]!r} that the schema does not declare; drop it (--drop on the command "
+            "line)"
+        )
     return schema
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
-    return "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
+    return str(error)
+
+
+def _decimal_comma(text: str) -> str:
+    """Return what to do about the first number with a decimal comma, nothing where there is none."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := re.match(r"\s*(\w+)\s*=\s*([+-]?\d+),(\d+)\s*(?:#.*)?$", line):
+            return (
+                f"; line {number} has a decimal comma: write {match[1]} = {match[2]}.{match[3]}, with a point"
+            )
+    return ""
 
 
 def _to_plain(column: Column) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from oversafe.measure.leakage import release_overlap
 from oversafe.measure.scores import SCORES
 from oversafe.measure.utility import folds, make_release, positive_class, summarize, train_on_release
 from oversafe.privacy.guarantee import SEEDED, Guarantee
+from oversafe.text import counted
 
 ORIGINAL = "original"
 # Of every family one that needs no extra: oversampling, noisy oversampling, generalisation, models without and with
@@ -462,8 +463,8 @@ def _read(table: pd.DataFrame | str | Path, label: str, schema: Schema | None) -
     frame = described.conform(frame).reset_index(drop=True)
     if (gaps := frame[label].isna()).any():
         raise InputError(
-            f"{int(gaps.sum())} rows have no label in {label!r} (first: row {int(np.argmax(gaps)) + 1}); drop or "
-            "label them"
+            f"{counted(int(gaps.sum()), 'row has', 'rows have')} no label in {label!r} "
+            f"(first: row {int(np.argmax(gaps)) + 1}); drop or label them"
         )
     return frame, described
 

@@ -244,7 +244,11 @@ def _table(cells: list[Cell]) -> pd.DataFrame:
     ]
     names = list(dict.fromkeys(name for row in rows for name in row))
     # A column of lists or tables must stay one object per cell.
-    return pd.DataFrame({name: pd.Series([row.get(name) for row in rows]).infer_objects() for name in names})
+    columns = {name: pd.Series([row.get(name) for row in rows], dtype=object) for name in names}
+    # An error is text or None: pandas would make NaN of the None beside a text.
+    return pd.DataFrame(
+        {name: values if name == _ERROR else values.infer_objects() for name, values in columns.items()}
+    )
 
 
 def _shown(value: Any) -> Any:

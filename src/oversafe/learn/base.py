@@ -43,7 +43,10 @@ from oversafe.privacy.surroundings import surrounding_caveats, warn_if_tuned
 
 FloatArray = NDArray[np.float64]
 
-LABELS_READ = "the set of labels was read from the data; declare it with classes= or in the schema"
+LABELS_READ = (
+    "the set of labels was read from the data; declare it with classes=, or in the schema file with the label's "
+    'categories and domain = "public"'
+)
 COLUMNS_READ = "the kinds, ranges and categories of the columns were read from the data; give a schema"
 
 

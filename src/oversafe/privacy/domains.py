@@ -26,6 +26,7 @@ from oversafe.text import listed
 Estimate = Literal["private", "data"]
 Binning = Literal["uniform", "quantile"]
 
+_MOST_NAMES = 1000
 _UNPAID = {
     "data": "the domains of these columns were read from the data without noise",
     "private estimate": "the private estimates of these columns' domains are not paid from this budget",
@@ -34,7 +35,10 @@ _PURE = (
     "pure differential privacy cannot find a set of values, so it was read from the data without noise; "
     "declare it, or give a delta: "
 )
-_LABELS = "the set of labels was read from the data; declare it with classes= or in the schema"
+_LABELS = (
+    "the set of labels was read from the data; declare it with classes=, or in the schema file with the label's "
+    'categories and domain = "public"'
+)
 # Dates are sought between these, which whoever has others must declare.
 _DATES = ("1900-01-01", "2100-01-01")
 # A column's kind is voted on with less than its bounds need.
@@ -156,9 +160,10 @@ def resolve_domains(
     for domain, caveat in _UNPAID.items():
         unpaid = [c.name for c in final if c.domain == domain and c.name not in open_columns]
         if unpaid:
-            caveats.append(f"{caveat}: {listed(unpaid)}")
+            # All of them: the manifest carries this sentence, and whoever mends the schema needs every name.
+            caveats.append(f"{caveat}: {listed(unpaid, most=_MOST_NAMES)}")
     if read := [name for name in open_columns if columns[name].domain == "data"]:
-        caveats.append(_PURE + listed(read))
+        caveats.append(_PURE + listed(read, most=_MOST_NAMES))
     bins = {
         column.name: _quantile_bins(column, table[column.name], n_bins, pay)
         if column.name in cut

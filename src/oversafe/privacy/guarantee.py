@@ -173,6 +173,8 @@ class Guarantee:
         text = f"{figures} differential privacy for every {who}, {self.relation} neighbours"
         if self.status == "proven":
             return f"Proven: {text}." + (f" {because}" if because else "")
+        if self.basis.startswith("none"):
+            text = f"{figures} is a setting of the method here, not differential privacy"
         return f"Nominal, not proven: {text}; {because}"
 
     def to_dict(self) -> dict[str, Any]:

@@ -100,12 +100,15 @@ def write_release(
     guarantee: Guarantee,
     settings: Mapping[str, Any],
     ledger_entry: str | None = None,
+    *,
+    separator: str | None = None,
+    decimal: str | None = None,
 ) -> Manifest:
-    """Write a table and its manifest beside it."""
+    """Write a table and its manifest beside it; the keywords are those of :func:`~oversafe.data.write_table`."""
     path = Path(path)
     # An old manifest must never vouch for a new table, not even for the moment between the two files.
     manifest_path(path).unlink(missing_ok=True)
-    write_table(table, path)
+    write_table(table, path, separator=separator, decimal=decimal)
     manifest = Manifest.of(path, guarantee, settings, ledger_entry)
     write_text(manifest.to_json() + "\n", manifest_path(path))
     return manifest

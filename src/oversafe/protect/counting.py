@@ -25,7 +25,10 @@ from oversafe.text import listed
 
 # Far below one over the number of rows of any table that a person can be in.
 DEFAULT_DELTA = 1e-9
-_UNPAID_LABELS = "the set of labels was read from the data; declare it with classes= or in the schema"
+_UNPAID_LABELS = (
+    "the set of labels was read from the data; declare it with classes=, or in the schema file with the label's "
+    'categories and domain = "public"'
+)
 
 
 class CountingSynthesizer(Synthesizer):

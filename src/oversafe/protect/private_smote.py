@@ -35,7 +35,7 @@ _BASIS = (
     "not a bound that was proven for the release"
 )
 _NOT_PRIVATE = (
-    "epsilon sets a noise level and bounds nothing: the noise is scaled by the difference between a record "
+    "epsilon is a noise level and bounds nothing, because the noise is scaled by the difference between a record "
     "and its neighbour, which is itself private",
     "which rows are replaced depends on all the other records",
 )

@@ -319,7 +319,7 @@ def recommend(
     what = _score_name(score)
     worthy = [s for s in safe if s.useless is None]
     if not worthy:
-        return _none_of(done, safe)
+        return _none_of(settings, done, safe)
     withstood, safe = safe, worthy
     level = min((s.verdict.level for s in safe if s.verdict is not None), key=_LEVELS.index)
     standing = [s for s in safe if s.verdict is not None and s.verdict.level == level]
@@ -339,7 +339,8 @@ def recommend(
     if level == "unproven":
         reasons.append(
             "None of the settings that withstood the attacks has a proven guarantee, and other attacks may succeed. "
-            "Declare the columns' public ranges (oversafe schema init) and compare again."
+            'Write a schema file (oversafe schema init), correct it and write domain = "public" with a source for the '
+            "columns whose ranges and categories are publicly known, and compare again with --schema."
         )
     others = sorted(alike, key=lambda s: -s.utility[0])
     if len(others) > 1:
@@ -352,9 +353,13 @@ def recommend(
     return Recommendation(chosen.name, f"Take {chosen.name}.", tuple(reasons))
 
 
-def _none_of(done: Sequence[Setting], safe: Sequence[Setting]) -> Recommendation:
+def _none_of(settings: Sequence[Setting], done: Sequence[Setting], safe: Sequence[Setting]) -> Recommendation:
     """Return why there is nothing to take."""
-    if not done:
+    if not done and any(s.status == "pending" for s in settings):
+        reason = (
+            "the time limit came before a setting had ended; run it again to go on, or with a longer limit"
+        )
+    elif not done:
         reason = "no setting ended without an error, so that there is nothing to choose from"
     elif not safe:
         reason = "every setting that was tried is exposed"
@@ -395,8 +400,10 @@ def _setting(row: pd.Series, score: str) -> Setting:
     name = str(row["method"]) + ("" if epsilon is None else f", epsilon {epsilon:g}")
     unknown = (np.nan, np.nan, np.nan)
     if row["status"] != "done":
+        # A table of texts has NaN where a cell has none.
+        error = row["error"] if isinstance(row["error"], str) else None
         return Setting(
-            name, str(row["method"]), epsilon, str(row["status"]), row["error"], unknown, unknown, "", None, 0, None,
+            name, str(row["method"]), epsilon, str(row["status"]), error, unknown, unknown, "", None, 0, None,
             False, {}, pd.DataFrame(),
         )  # fmt: skip
     attacks = row["attacks"]

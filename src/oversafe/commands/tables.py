@@ -1,0 +1,82 @@
+"""The tables that the commands read: which columns and rows of them are used."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from oversafe.errors import InputError
+from oversafe.text import counted, did_you_mean, listed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DropUnlabelledOption = Annotated[
+    bool,
+    typer.Option("--drop-unlabelled", help="Leave out rows without a label, such as a totals line."),
+]
+
+_TOTALS = re.compile(
+    r"\W*((zwischen|gesamt|end)?summe|gesamt|insgesamt|(grand |sub)?-?total\w*|sum|somme|suma|totaal|totale?)\b.*",
+    re.IGNORECASE,
+)
+
+
+def check_columns_given(names: Iterable[str], columns: Iterable[str]) -> None:
+    """Refuse columns to be left out that the table does not have."""
+    known = list(columns)
+    if unknown := sorted(set(names).difference(known)):
+        raise InputError(
+            f"the table has no column {unknown[0]!r} to leave out{did_you_mean(unknown[0], known)}; "
+            f"its columns are {listed(known)}"
+        )
+
+
+def check_label_given(label: str | None, command: str) -> None:
+    """Refuse a command without its label, in the same words everywhere."""
+    if label is None:
+        raise InputError(f"--label is missing; name the column that holds the class: {command}")
+
+
+def labelled(frame: pd.DataFrame, label: str, source: str, *, drop: bool) -> pd.DataFrame:
+    """Return the rows that have a label; those without are refused, unless they are to be dropped."""
+    if label not in frame.columns or not (gaps := frame[label].isna()).any():
+        return frame
+    if drop:
+        kept = frame.loc[~gaps].reset_index(drop=True)
+        if not len(kept):
+            raise InputError(f"no row has a label in {label!r}; name another column")
+        return kept
+    raise InputError(f"{unlabelled(frame, label, source)}; correct the file, or add --drop-unlabelled")
+
+
+def unlabelled(frame: pd.DataFrame, label: str, source: str) -> str | None:
+    """Return a sentence about the rows without a label, None where every row has one."""
+    gaps = frame[label].isna().to_numpy()
+    n_gaps = int(gaps.sum())
+    if not n_gaps:
+        return None
+    first = int(gaps.argmax())
+    place = (
+        f"line {first + 2} of the file"
+        if Path(source).suffix.lower() in (".csv", ".tsv", ".txt")
+        else f"row {first + 1}"
+    )
+    where = place if n_gaps == 1 else f"the first is {place}"
+    text = f"{counted(n_gaps, 'row has', 'rows have')} no label in {label!r} ({where})"
+    if _looks_like_totals(frame.iloc[first], label):
+        text += "; it looks like a totals line" if n_gaps == 1 else "; that one looks like a totals line"
+    return text
+
+
+def _looks_like_totals(row: pd.Series, label: str) -> bool:
+    """Whether a row says that it sums up the others, or is empty for the most part."""
+    values: list[Any] = row.drop(label).dropna().tolist()
+    if not values:
+        return False
+    named = any(isinstance(value, str) and _TOTALS.fullmatch(value.strip()) for value in values[:2])
+    return (named and len(values) < len(row) - 1) or len(values) <= (len(row) - 1) / 5

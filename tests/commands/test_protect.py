@@ -1,0 +1,92 @@
+"""What ``oversafe protect`` says and writes: how a guarantee is proven, and files for spreadsheets."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from oversafe.data import Schema, read_table
+
+COLUMNS = [f"column {i}" for i in range(11)]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(80, 11)).round(3), columns=COLUMNS)
+    frame.insert(0, "ID no", [f"P{i:05d}" for i in range(80)])
+    frame["state"] = np.where(np.arange(80) % 4, "well", "ill")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_csv(tmp_path / "german.csv", index=False, sep=";", decimal=",")
+    return tmp_path
+
+
+PROTECT = ("-l", "state", "--drop", "ID no", "--method", "histograms", "--out")
+
+
+def test_a_nominal_release_says_how_to_prove_it_and_that_works(run, folder):
+    done = run("protect", "t.csv", *PROTECT, "r.csv")
+    assert done.returncode == 0 and "Nominal, not proven" in done.stdout
+    init, protect = (part.split(", then")[0] for part in done.stdout.split("oversafe ")[1:3])
+    assert (
+        'domain = "public"' in done.stdout
+        and "--drop 'ID no'" in protect
+        and "--schema schema.toml" in protect
+    )
+    # All columns are named, also in the manifest.
+    caveats = " ".join(json.loads((folder / "r.csv.manifest.json").read_text())["guarantee"]["caveats"])
+    for text in (caveats, done.stdout):
+        assert all(repr(name) in text for name in COLUMNS) and " more" not in text
+
+    assert run(*shlex.split(init)).returncode == 0
+    again = run(*shlex.split(protect))
+    assert again.returncode == 0 and "Nominal" in again.stdout
+    # The file was not edited: the advice names the file, and does not lead back to schema init.
+    assert "in 'schema.toml' for each of these columns" in again.stdout and "schema init" not in again.stdout
+    schema = Schema.from_toml(folder / "schema.toml").drop(["ID no"])
+    for name in schema.names:
+        schema = schema.declare(name, domain="public", source="a test")
+    schema.to_toml(folder / "schema.toml")
+    proven = run(*shlex.split(protect), "--overwrite")
+    assert proven.returncode == 0 and "Proven: " in proven.stdout and "To prove it" not in proven.stdout
+
+
+def test_private_smote_does_not_speak_of_differential_privacy(run, folder):
+    done = run(
+        "protect", "t.csv", "-l", "state", "--drop", "ID no", "--method", "private-smote", "--out", "r.csv"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "epsilon = 1 is a setting of the method here, not differential privacy" in done.stdout
+    assert "differential privacy for every record" not in done.stdout and "To prove it" not in done.stdout
+
+
+def test_a_release_for_a_german_spreadsheet(run, folder):
+    done = run("protect", "german.csv", *PROTECT, "r.csv")
+    assert done.returncode == 0
+    assert "--out-separator ';' --out-decimal ','" in done.stdout
+    done = run("protect", "german.csv", *PROTECT, "r2.csv", "--out-separator", ";", "--out-decimal", ",")
+    assert done.returncode == 0 and "--out-separator" not in done.stdout
+    lines = (folder / "r2.csv").read_bytes().decode("utf-8").splitlines()
+    assert lines[0].startswith('\ufeff"column 0";"column 1"') and "," in lines[1] and "." not in lines[1]
+    release = read_table(folder / "r2.csv")
+    assert release[COLUMNS].dtypes.eq("float64").all() and len(release) == 80
+    assert run("audit", "r2.csv", "-l", "state", "--json").returncode == 0
+    assert "--out-separator" not in run("protect", "t.csv", *PROTECT, "r3.csv").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("r.parquet", "--out-separator", ";"), "are for CSV"),
+        (("r.csv", "--out-separator", ",", "--out-decimal", ","), "are both ','"),
+        (("r.csv", "--out-separator", "::"), "one character"),
+        (("r.csv", "--out-decimal", "comma"), "give '.' or ','"),
+    ],
+)
+def test_a_way_of_writing_that_makes_no_sense(run, folder, options, message):
+    done = run("protect", "absent.csv", *PROTECT, *options)
+    assert done.returncode == 2 and message in done.stderr

@@ -1,0 +1,154 @@
+"""A spreadsheet's export on the command line: totals lines, misspelt names, schemas edited by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from oversafe.commands.tables import unlabelled
+from oversafe.data import Schema, read_table
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A German export with an ID column and a totals line, as Windows writes it."""
+    rng = np.random.default_rng(0)
+    lines = ["Kennung;Größe;Kosten;Diagnose"]
+    for i in range(90):
+        size = f"{rng.normal(170, 8):.1f}".replace(".", ",")
+        lines.append(f"P{100 + i};{size};{rng.integers(100, 999)},50;{'krank' if i % 3 else 'gesund'}")
+    text = "\r\n".join(lines) + "\r\n"
+    (tmp_path / "clean.csv").write_bytes(text.encode("cp1252"))
+    (tmp_path / "export.csv").write_bytes((text + "Summe;;45.678,90;\r\n").encode("cp1252"))
+    return tmp_path
+
+
+def refused(done, *parts):
+    assert done.returncode == 2 and done.stderr.count("\n") == 1, done
+    for part in parts:
+        assert part in done.stderr, (part, done.stderr)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("protect", "export.csv", "-l", "Diagnose", "--drop", "Kennung", "--out", "r.csv"),
+        ("audit", "export.csv", "-l", "Diagnose"),
+        ("compare", "export.csv", "-l", "Diagnose", "--drop", "Kennung"),
+    ],
+)
+def test_a_totals_line_is_named_with_its_line(run, folder, command):
+    refused(
+        run(*command),
+        "1 row has no label in 'Diagnose' (line 92 of the file); it looks like a totals line",
+        "--drop-unlabelled",
+    )
+
+
+def test_a_totals_line_is_left_out_if_that_is_said(run, folder):
+    done = run(
+        *("protect", "export.csv", "-l", "Diagnose", "--drop", "Kennung", "--drop-unlabelled"),
+        *("--method", "random-over", "--out", "r.csv"),
+    )
+    assert done.returncode == 0, done.stderr
+    release = read_table(folder / "r.csv")
+    assert len(release) == 120 and release["Kosten"].max() < 1000 and release["Diagnose"].notna().all()
+
+
+def test_a_schema_is_made_without_the_totals_line(run, folder):
+    done = run("schema", "init", "export.csv", "-l", "Diagnose", "--out", "s.toml")
+    assert done.returncode == 0 and "looks like a totals line" in done.stderr
+    assert 'domain = "public"' in done.stdout
+    schema = Schema.from_toml(folder / "s.toml")
+    assert schema["Kosten"].bounds[1] < 1000 and not schema["Diagnose"].missing
+    refused(run("schema", "check", "export.csv", "--schema", "s.toml"), "1 row has no label")
+    checked = run(
+        "schema", "check", "export.csv", "--schema", "s.toml", "--drop-unlabelled", "--drop", "Kennung"
+    )
+    assert checked.returncode == 0 and "(3 columns)" in checked.stdout and "--drop" not in checked.stdout
+
+
+def test_what_looks_like_a_totals_line():
+    def said(row):
+        frame = pd.DataFrame([["P1", 1.0, 2.0, 3.0, 4.0, "a"], row], columns=list("ijklmy"))
+        return unlabelled(frame, "y", "t.csv")
+
+    assert "totals line" in said(["Gesamtsumme:", None, None, None, 9.0, None])
+    assert "totals line" in said([None, None, None, None, 9.0, None])
+    # A row of measurements whose label nobody filled in is none, whatever its name is.
+    assert "totals line" not in said(["Total", 1.0, 2.0, 3.0, 4.0, None])
+    assert "totals line" not in said(["P2", 1.0, 2.0, None, None, None])
+    assert unlabelled(pd.DataFrame({"y": ["a"]}), "y", "t.csv") is None
+    assert unlabelled(pd.DataFrame({"x": [1, 2, 3], "y": ["a", None, None]}), "y", "t.parquet").startswith(
+        "2 rows have no label in 'y' (the first is row 2)"
+    )
+
+
+def test_a_misspelt_name_is_set_right(run, folder):
+    out = ("--out", "r.csv")
+    for command in ("protect", "audit", "compare"):
+        more = out if command == "protect" else ()
+        refused(run(command, "clean.csv", "-l", "diagnose", *more), "did you mean 'Diagnose'?")
+    for command in ("protect", "compare"):
+        more = out if command == "protect" else ()
+        refused(
+            run(command, "clean.csv", "-l", "Diagnose", "--drop", "Kenung", *more), "did you mean 'Kennung'?"
+        )
+    run("schema", "init", "clean.csv", "-l", "Diagnose", "--out", "s.toml")
+    text = (folder / "s.toml").read_text(encoding="utf-8")
+    (folder / "typo.toml").write_text(text.replace('"Größe"', '"Grösse"'), encoding="utf-8")
+    refused(run("schema", "check", "clean.csv", "--schema", "typo.toml"), "'Grösse'", "did you mean 'Größe'?")
+
+
+def test_a_missing_label_is_told_alike(run, folder):
+    for command in (
+        ("audit", "clean.csv"),
+        ("compare", "clean.csv"),
+        ("protect", "clean.csv", "--out", "r.csv"),
+    ):
+        refused(run(*command), "--label is missing; name the column that holds the class")
+
+
+def test_a_schema_from_notepad(run, folder):
+    run("schema", "init", "clean.csv", "-l", "Diagnose", "--out", "s.toml")
+    text = (folder / "s.toml").read_text(encoding="utf-8")
+    (folder / "bom.toml").write_text(text, encoding="utf-8-sig")
+    assert run("schema", "check", "clean.csv", "--schema", "bom.toml").returncode == 0
+    (folder / "old.toml").write_text(text, encoding="cp1252")
+    done = run("schema", "check", "clean.csv", "--schema", "old.toml")
+    refused(done, "not UTF-8", "save it with the encoding UTF-8")
+    assert "schema init" not in done.stderr
+
+    start = text.index("minimum = ")
+    end = text.index("\n", start)
+    (folder / "comma.toml").write_text(text[:start] + "minimum = 12,5" + text[end:], encoding="utf-8")
+    refused(
+        run("schema", "check", "clean.csv", "--schema", "comma.toml"), "write minimum = 12.5, with a point"
+    )
+    (folder / "quoted.toml").write_text(text[:start] + 'minimum = "12,5"' + text[end:], encoding="utf-8")
+    refused(
+        run("schema", "check", "clean.csv", "--schema", "quoted.toml"),
+        "a decimal point in place of the comma",
+    )
+
+
+def test_a_column_that_was_taken_out_of_the_schema(run, folder):
+    run("schema", "init", "clean.csv", "-l", "Diagnose", "--out", "s.toml")
+    Schema.from_toml(folder / "s.toml").drop(["Kennung"]).to_toml(folder / "s.toml")
+    refused(run("schema", "check", "clean.csv", "--schema", "s.toml"), "'Kennung'", "--drop")
+    assert run("schema", "check", "clean.csv", "--schema", "s.toml", "--drop", "Kennung").returncode == 0
+    protect = ("protect", "clean.csv", "-l", "Diagnose", "--schema", "s.toml", "--out", "r.csv")
+    refused(run(*protect), "'Kennung'", "--drop")
+
+
+def test_epsilon_with_a_comma_and_one_that_promises_nothing(run, folder):
+    protect = ("protect", "clean.csv", "-l", "Diagnose", "--drop", "Kennung", "--method", "histograms")
+    refused(run(*protect, "--out", "r.csv", "--epsilon", "1,0"), "--epsilon 1,0 was given; write 1.0")
+    refused(run(*protect, "--out", "r.csv", "--epsilon", "one"), "write a number")
+    refused(run("compare", "clean.csv", "-l", "Diagnose", "--epsilons", "1,0"), "numbers above 0")
+    done = run(*protect, "--out", "r.csv", "--epsilon", "50")
+    assert done.returncode == 0 and "epsilon = 50 promises next to nothing" in done.stderr
+    done = run(*protect, "--out", "r2.csv", "--epsilon", "2")
+    assert done.returncode == 0 and done.stderr == ""
+    assert "1.0 when not given" in " ".join(run("protect", "--help").stdout.split())
