@@ -91,14 +91,14 @@ def test_the_statements_of_smote_and_mirrors():
         return pd.DataFrame(geometry + shadow)
 
     def holds(names, augmented_auc):
-        return [c.holds for c in smote_and_mirrors.summarize(cells(names, augmented_auc), True).claims]
+        return [c.holds for c in smote_and_mirrors.summarize(cells(names, augmented_auc)).claims]
 
     every = smote_and_mirrors.EIGHT
     assert holds(every, 0.7) == [True, True, True, True]
     # A difference of 0.02 is within the noise: 0.1 * sqrt(16) / 8 = 0.05.
     assert holds(every, 0.52) == [True, True, True, None]
     assert holds(every[:1], 0.9) == [None, None, None, None]
-    summary = smote_and_mirrors.summarize(cells(every[:2], 0.7), True)
+    summary = smote_and_mirrors.summarize(cells(every[:2], 0.7))
     assert summary.claims[0].measured == "the lowest is 1.000; tried on 2 of 8 sets"
     assert summary.claims[1].measured == "not tried on any set"
     marks = summary.rows.set_index(["data", "figure"])["mark"]
@@ -124,7 +124,7 @@ def test_the_statements_of_the_private_papers():
             cell("mammography", f"bagging of {n}", "bagging", 0.5, ratio=r, n_estimators=n, split=split)
             for n in (1, 5) for r in (8, 16) for split in (0, 1)
         ]  # fmt: skip
-        claims = dp_imbalance.summarize(pd.DataFrame(rows), True).claims
+        claims = dp_imbalance.summarize(pd.DataFrame(rows)).claims
         return [c.holds for c in claims], [c.measured for c in claims]
 
     holds, measured = private(smote_and_mirrors.EIGHT)
@@ -205,7 +205,7 @@ def test_the_trade_off_of_the_umap_paper_by_hand():
     holds = {claim.sentence: claim.holds for claim in summary.claims}
     assert holds["UMAP-SMOTENC has the best rank in the trade-off"] is True
     assert holds["SMOTE-NC is below the test set in all three distances"] is True
-    some = umap_smotenc.summarize(pd.DataFrame(cells[:12]), quick=True)
+    some = umap_smotenc.summarize(pd.DataFrame(cells[:12]))
     assert {claim.holds for claim in some.claims} == {None}
     assert all("tried on 3 of 8 sets" in claim.measured for claim in some.claims)
 

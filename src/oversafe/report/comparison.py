@@ -21,7 +21,7 @@ from oversafe.measure.scores import SCORES
 from oversafe.measure.tradeoff import frontier
 from oversafe.privacy import Guarantee
 from oversafe.report.audit import file_name, plain
-from oversafe.report.verdict import Finding, Verdict, judge
+from oversafe.report.verdict import Finding, Verdict, judge, records_read_out
 
 _FORMAT = "oversafe-comparison"
 _VERSION = 1
@@ -440,7 +440,7 @@ def _setting(row: pd.Series, score: str) -> Setting:
         privacy,
         "" if gravest is None else f"{gravest.result.name} on class {gravest.result.details['class']!r}",
         _verdict(findings, guarantee),
-        _read_out(findings),
+        records_read_out(findings),
         guarantee,
         False,
         figures,
@@ -450,21 +450,12 @@ def _setting(row: pd.Series, score: str) -> Setting:
     )
 
 
-def _read_out(findings: Sequence[Finding]) -> int:
-    """Return how many records were read out: attacks on one class find the same people, so that the best counts."""
-    by_class: dict[str, int] = {}
-    for f in findings:
-        label = str(f.result.details["class"])
-        by_class[label] = max(by_class.get(label, 0), f.certain_records)
-    return sum(by_class.values())
-
-
 def _verdict(findings: Sequence[Finding], guarantee: Guarantee) -> Verdict:
     """Return the verdict of an audit; real rows that nobody had to compute are said to stand in the release."""
     certain = [f for f in findings if f.certain_records]
     if not certain or any(f.result.name != "ExactCopies" for f in certain):
         return judge(findings, guarantee)
-    number = _read_out(certain)
+    number = records_read_out(certain)
     stand = "1 real record stands" if number == 1 else f"{number} real records stand"
     return Verdict("exposed", f"{stand} in the release word for word.")
 

@@ -66,7 +66,17 @@ class Finding:
 
 def records_read_out(findings: Sequence[Finding]) -> int:
     """Return how many real records were read out with certainty, in all classes together."""
-    return sum(f.certain_records for f in findings)
+    return sum(_by_class(findings).values())
+
+
+def _by_class(findings: Sequence[Finding]) -> dict[str, int]:
+    """Return how many records of each class: attacks on one class find the same people, so that the best counts."""
+    counts: dict[str, int] = {}
+    for f in findings:
+        if f.certain_records:
+            label = _class_of(f)
+            counts[label] = max(counts.get(label, 0), f.certain_records)
+    return counts
 
 
 def columns_read(findings: Sequence[Finding]) -> str:
@@ -117,10 +127,10 @@ def _read_out(findings: Sequence[Finding]) -> str:
     sentence = f"{_real_records(certain)} read out of this table with certainty"
     if columns := columns_read(findings):
         sentence += f", {columns}"
-    classes = sorted((f for f in findings if f.certain_records), key=lambda f: -f.certain_records)
+    classes = sorted(_by_class(findings).items(), key=lambda item: -item[1])
     if len(classes) > 1:
-        parts = [f"{f.certain_records} of class {_class_of(f)}" for f in classes[:_MOST_CLASSES]]
-        more = sum(f.certain_records for f in classes[_MOST_CLASSES:])
+        parts = [f"{count} of class {label}" for label, count in classes[:_MOST_CLASSES]]
+        more = sum(count for _, count in classes[_MOST_CLASSES:])
         sentence += f": {', '.join(parts)}" + (f" and {more} of other classes" if more else "")
     copies = [
         f.result.details
