@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, count
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,6 +39,8 @@ _BASIS = (
 # So many rows are drawn from a model to see which tables it does not know yet.
 _DRAWN = 100_000
 _STEPS = 200
+# Every choice of tables is a program of its own, and JAX keeps them all: some thousands fill a process's address space.
+_FITS, _PROGRAMS_KEPT = count(1), 50
 
 
 class _Graphical(CountingSynthesizer):
@@ -469,6 +471,8 @@ def _fit(
         import mbi
         from mbi import estimation, marginal_oracles
 
+        if next(_FITS) % _PROGRAMS_KEPT == 0:
+            jax.clear_caches()
         with jax.enable_x64(True):
             domain = mbi.Domain(list(sizes), list(sizes.values()))
             measured = [
