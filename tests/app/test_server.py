@@ -37,7 +37,10 @@ sys.exit(server.serve(on_start=tell))
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_ending_the_command_ends_the_page(tmp_path, number):
     told = tmp_path / "pid"
-    command = subprocess.Popen([sys.executable, "-c", SERVE, told])
+    # A child of a background shell would ignore Ctrl-C.
+    command = subprocess.Popen(
+        [sys.executable, "-c", SERVE, told], preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+    )
     child = None
     try:
         started = time.monotonic()

@@ -71,7 +71,10 @@ def test_page_figures_and_resume(folder):
         (["t.csv", "-l", "state", "--drop", "state"], "cannot be left out"),
         (["t.csv", "-l", "state", "--drop", "nobody"], "no column 'nobody'"),
         (["t.csv", "-l", "state", "--report", "page.pdf"], "ends with .html"),
-        (["t.csv", "-l", "state", "--drop", "name", "--epsilons", "one"], "write numbers above 0 with commas"),
+        (
+            ["t.csv", "-l", "state", "--drop", "name", "--epsilons", "one"],
+            "write numbers above 0 with commas",
+        ),
         (["t.csv", "-l", "state", "--drop", "name", "--score", "gini"], "use 'auc'"),
     ],
 )
