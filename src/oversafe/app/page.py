@@ -94,7 +94,7 @@ def _protect(st: Any, limit: int) -> None:
             "Without a schema the ranges are read from the data, and the guarantee is nominal. Download what the "
             "columns seem to be, correct it, and upload it here."
         )
-        st.download_button("Download a schema to correct", _schema(table, label), "schema.toml", "text/plain")
+        _download(st, "Download a schema to correct", _schema(table, label), "schema.toml", "text/plain")
     if st.button("Protect", type="primary"):
         with _progress(st, f"Protecting with {method}") as show:
             try:
@@ -128,10 +128,9 @@ def _protect(st: Any, limit: int) -> None:
         release, found = st.session_state["protected"]
         _say(st.info, release.guarantee)
         left, right = st.columns(2)
-        left.download_button("Download the release", release.file, "release.csv", "text/csv")
-        right.download_button(
-            "Download its guarantee", release.manifest, "release.csv.manifest.json", "application/json"
-        )
+        _download(left, "Download the release", release.file, "release.csv", "text/csv")
+        manifest = "release.csv.manifest.json"
+        _download(right, "Download its guarantee", release.manifest, manifest, "application/json")
         _report(st, found, "protected")
 
 
@@ -174,11 +173,14 @@ def _report(st: Any, found: Any, key: str) -> None:
     _say(show, f"{word}: {found.verdict.sentence} {meaning}")
     page = found.to_html()
     left, right = st.columns(2)
-    left.download_button("Download the report", page, "audit.html", "text/html", key=f"{key}-page")
-    right.download_button(
-        "Download all figures", found.to_json(), "audit.json", "application/json", key=f"{key}-json"
-    )
+    _download(left, "Download the report", page, "audit.html", "text/html", f"{key}-page")
+    _download(right, "Download all figures", found.to_json(), "audit.json", "application/json", f"{key}-json")
     st.iframe(page, height=_REPORT_HEIGHT)
+
+
+def _download(st: Any, title: str, data: Any, name: str, kind: str, key: str | None = None) -> None:
+    # The page stays as it is: to make it anew would build the report again for nothing.
+    st.download_button(title, data, name, kind, key=key, on_click="ignore")
 
 
 def _schema(table: Any, label: str) -> str:
