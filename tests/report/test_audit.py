@@ -305,3 +305,20 @@ def test_published_figures(name, recall, data_folder):
         assert recon.details["precision"] == 1.0
         recalls.append(recon.details["recall"])
     assert np.mean(recalls) >= recall, recalls
+
+
+def test_rows_that_chance_gives_are_not_told_from_the_others():
+    rng = np.random.default_rng(0)
+
+    def people(n):
+        columns = {name: rng.choice(["a", "b", "c"], n) for name in ("one", "two", "three", "four")}
+        return pd.DataFrame(columns).assign(y=np.where(np.arange(n) % 4 == 0, "rare", "usual"))
+
+    # Nobody's rows went into the release, and every real row is in it all the same.
+    found = audit(people(1200), "y", real=people(400), holdout=people(400))
+    assert "no more than chance" in found.not_run["NaiveDistinguisher on class 'rare'"]
+    assert found.verdict.level == "unproven"
+    # Half of it are the real rows themselves, with a number that nobody else has.
+    real, holdout, made = (people(400).assign(weight=lambda t: rng.normal(size=len(t))) for _ in range(3))
+    kept = audit(pd.concat([real, made], ignore_index=True), "y", real=real, holdout=holdout)
+    assert "NaiveDistinguisher" in [finding.result.name for finding in kept.findings]

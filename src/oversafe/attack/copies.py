@@ -119,13 +119,14 @@ def _chance_of_copies(release: Any, real: Any) -> float:
     reason why there is a copy.
     """
     frames = aligned({"release": release, "real": real})
-    release, rows = frames["release"], frames["real"].drop_duplicates()
+    first = np.unique(_row_numbers(frames)["real"], return_index=True)[1]
+    release, rows = frames["release"], frames["real"].iloc[np.sort(first)]
     numbers = _row_numbers({"release": release, "real": rows})
     copies = _counts(numbers)
     others = np.maximum(len(release) - copies, 1)
     log_chance = np.zeros(len(rows))
-    for column in rows.columns:
-        numbers = _row_numbers({"release": release[[column]], "real": rows[[column]]})
+    for place in range(rows.shape[1]):
+        numbers = _row_numbers({"release": release.iloc[:, [place]], "real": rows.iloc[:, [place]]})
         with np.errstate(divide="ignore"):
             log_chance += np.log((_counts(numbers) - copies) / others)
     # The chance that one of the released rows is this one: 1 - (1 - p)^n, without losing a small p.

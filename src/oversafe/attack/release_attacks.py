@@ -133,10 +133,21 @@ def attack_steps(
         copied = is_copy(tables.release, tables.real)
         if not copied.any():
             not_run[title] = "no released row is a real record, so there is none to be told from the others"
+        elif _only_chance_copies(results, tables.label):
+            # In a coarse table every release holds real rows; to know those that are frequent anyway is no gain.
+            not_run[title] = (
+                "the real rows in it are no more than chance gives, so there are none to be told apart"
+            )
         elif min(len(tables.real if tables.real is not None else ()), int((~copied).sum())) < 2:
             not_run[title] = "it needs at least two real and two other rows"
         else:
             yield AttackStep(title, tables, partial(_naive, tables, results))
+
+
+def _only_chance_copies(results: Sequence[AttackResult], label: str) -> bool:
+    """Whether copies were looked for in a class and no more of them were found than by chance."""
+    found = [r for r in results if r.name == "ExactCopies" and r.details.get("class") == label]
+    return bool(found) and found[-1].interval[0] <= 0
 
 
 def check_attacks(attacks: Sequence[Any] | None) -> tuple[Any, ...]:
