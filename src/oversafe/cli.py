@@ -383,8 +383,7 @@ def protect(
     assert label is not None
     # Everything that the arguments alone show is told before a library is loaded, a table read or a budget charged.
     budget = number_of("--epsilon", epsilon)
-    if seed is not None and seed < 0:
-        raise InputError(f"--seed {seed} was given; it is a whole number of at least 0")
+    check_seed(seed)
     if rows is not None and rows < 1:
         raise InputError(f"--rows {rows} was given; it is at least 1, and for synthetic tables only")
     if label in (drop or ()):
@@ -399,7 +398,6 @@ def protect(
     from oversafe.protect.base import check_labels
     from oversafe.protect.methods import make_protector
 
-    check_seed(seed)
     declared = None if schema is None else replace(Schema.from_toml(schema), label=label)
     left_out = set(drop or ())
     if declared is not None:

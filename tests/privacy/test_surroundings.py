@@ -42,6 +42,9 @@ def test_steps_that_saw_the_data_are_named(data):
     assert both.caveats[0].endswith("StandardScaler, SMOTE")
     nested = make_pipeline(StandardScaler(), make_pipeline("passthrough", learner())).fit(X, y)
     assert nested[-1][-1].guarantee_.caveats[0].endswith("StandardScaler")
+    # Nominal is no proof either: a seed is known to somebody.
+    seeded = make_sampling_pipeline(synthesizer(X, random_state=0), learner()).fit(X, y)[-1].guarantee_
+    assert seeded.caveats[0].endswith("HistogramSynthesizer")
     early = make_sampling_pipeline(StandardScaler(), synthesizer(X), LogisticRegression()).fit(X, y)
     assert early[1].guarantee_.caveats[-1].endswith("StandardScaler")
 

@@ -56,7 +56,7 @@ def _searches(frame: Any) -> bool:
 
 
 def _fitted_steps() -> list[str]:
-    """Return the steps of the pipelines that are being fitted which saw the data before, and promise nothing for it."""
+    """Return the steps of the pipelines that are being fitted which saw the data before, and prove nothing for it."""
     from sklearn.utils import get_tags
 
     found: dict[str, None] = {}
@@ -78,6 +78,6 @@ def _fitted_steps() -> list[str]:
         )
         for _, step in pipeline.steps[:place]:
             promised = getattr(getattr(step, "guarantee_", None), "status", "none")
-            if step not in (None, "passthrough") and promised == "none" and get_tags(step).requires_fit:
+            if step not in (None, "passthrough") and promised != "proven" and get_tags(step).requires_fit:
                 found[type(step).__name__] = None
     return list(found)

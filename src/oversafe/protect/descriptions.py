@@ -27,7 +27,7 @@ k_neighbors : int, default=5
 # Of synthesizers without noise.
 PLAIN = """
 sampling_strategy : None, "auto" or dict, default=None
-    Class shares of a sample: as in the data, balanced, or counts per label.
+    Class shares of a sample: as in the data, balanced, or counts per label; classes not named keep theirs.
 schema : Schema, optional
     What the columns are; read from the table when not given.
 random_state : int, optional
@@ -51,14 +51,14 @@ domains : {"data", "private"}, default="data"
     Where bounds and categories come from that the schema does not declare public: read from the data, with a
     nominal guarantee, or estimated out of the same budget.
 classes : sequence, optional
-    The labels that exist, when they are public; also taken from the schema's label column or from a
-    categorical y.
+    The labels that exist, when they are public; also taken from the schema's label column.
 n_bins : int, default=20
     How many intervals a number is cut into at most.
 binning : {"uniform", "quantile"}, default="uniform"
     Intervals of one width, or of about as many rows each, which is paid for.
 sampling_strategy : None, "auto" or dict, default=None
-    Class shares of a sample: as in the data (with noise), balanced, or counts per label.
+    Class shares of a sample: as in the data (with noise), balanced, or counts per label; classes not named keep
+    theirs.
 relation : {"replace-one", "add-remove"}, default="replace-one"
     Which tables count as neighbours.
 rows_per_person : int, optional
