@@ -88,6 +88,19 @@ def test_cells_in_parallel(tmp_path: Path) -> None:
     assert len(calls(tmp_path)) == 6
 
 
+def test_workers_that_began_elsewhere_find_a_relative_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # joblib keeps its workers, in the folder that they were started in, for the next run.
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        grid = {"folder": [str(tmp_path)], "a": [1, 2]}
+        table = run_grid(touch, grid, store="cells", n_jobs=2)
+        assert set(table["status"]) == {"done"}
+        assert len(list((tmp_path / name / "cells").glob("*.json"))) == 2
+
+
 def test_a_given_list_of_cells_and_a_plain_number(tmp_path: Path) -> None:
     table = run_grid(max_of, [{"values": [1, 2]}, {"values": [5]}, {"values": [1, 2]}])
     assert table["value"].tolist() == [2, 5]

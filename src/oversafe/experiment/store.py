@@ -105,7 +105,8 @@ class Store:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        # Worker processes outlive a change of folder and would look for a relative one elsewhere.
+        self.folder = folder.absolute()
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
