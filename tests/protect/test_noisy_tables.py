@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from oversafe.protect.noisy_tables import joined_cells, nearest, rake, shrink, sum_groups
+from oversafe.protect.noisy_tables import joined_cells, nearest, rake, scale_factor, shrink, sum_groups
 
 
 def test_shrinking_by_hand():
@@ -62,3 +62,12 @@ def test_sums_over_groups():
     table = np.arange(12.0).reshape(3, 4)
     np.testing.assert_array_equal(sum_groups(table, 1, np.array([0, 1, 1, 0])), [[3, 3], [11, 11], [19, 19]])
     np.testing.assert_array_equal(sum_groups(table, 0, np.array([0, 0, 0])), [[12, 15, 18, 21]])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("tiny", [0.0, 5e-324, 1e-310, 1e-250])
+def test_cells_next_to_nothing_are_not_scaled_to_infinity(tiny):
+    table = np.array([[tiny, tiny], [1.0, 3.0]])
+    raked = rake(table, [((0,), np.array([2.0, 2.0])), ((1,), np.array([2.0, 2.0]))])
+    assert np.isfinite(raked).all() and raked[1].sum() > 0
+    assert scale_factor(np.array([3.0, 3.0]), np.array([tiny, 1.5])).tolist() == [0.0, 2.0]

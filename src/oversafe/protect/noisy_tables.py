@@ -15,6 +15,8 @@ from oversafe.privacy.estimates import project
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+_NEXT_TO_NOTHING = 1e-200
+
 
 def shrink(noisy: FloatArray, towards: FloatArray, deviation: float) -> FloatArray:
     """Return noisy counts, moved towards a simpler guess by as much as their distance can be noise.
@@ -33,6 +35,12 @@ def shrink(noisy: FloatArray, towards: FloatArray, deviation: float) -> FloatArr
 def nearest(noisy: FloatArray, total: float) -> FloatArray:
     """Return the nearest counts of any shape that are not negative and add up to a total."""
     return project(noisy.ravel(), total).reshape(noisy.shape)
+
+
+def scale_factor(wanted: FloatArray, now: FloatArray, otherwise: float = 0.0) -> FloatArray:
+    """Return what cells are multiplied by so that their sums become the wanted ones, and `otherwise` for sums of 0."""
+    # Sums that scaling has brought near the smallest numbers count as 0: their factor would be infinite.
+    return np.divide(wanted, now, out=np.full_like(now, otherwise), where=now > _NEXT_TO_NOTHING)
 
 
 def rake(
@@ -56,8 +64,7 @@ def rake(
             others = tuple(axis for axis in range(table.ndim) if axis not in axes)
             now = table.sum(axis=others)
             # A sum of 0 cannot be scaled up; its cells stay as they are and other margins fill them.
-            factor = np.divide(sums, now, out=np.ones_like(now), where=now > 0)
-            table *= np.expand_dims(factor, others)
+            table *= np.expand_dims(scale_factor(sums, now, otherwise=1.0), others)
             moved = max(moved, float(np.abs(now - sums).sum()))
         if moved <= 1e-6 * max(float(table.sum()), 1.0):
             break

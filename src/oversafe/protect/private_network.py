@@ -16,7 +16,7 @@ from oversafe.data.counts import Counts
 from oversafe.privacy.accountant import Accountant
 from oversafe.privacy.estimates import whole_shares
 from oversafe.protect.network import Node, grow_network
-from oversafe.protect.noisy_tables import joined_cells, nearest, rake, shrink, sum_groups
+from oversafe.protect.noisy_tables import joined_cells, nearest, rake, scale_factor, shrink, sum_groups
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -389,7 +389,7 @@ class PrivateNetwork:
                     for own, guess, size in zip(noisy, coarse, self.class_sizes, strict=True)
                 ]
             )
-            factor = np.divide(slices, coarse, out=np.zeros_like(coarse), where=coarse > 0)
+            factor = scale_factor(slices, coarse)
             table = table * np.take(factor, own_groups, axis=n_parents + 1)
         return table, groups
 
@@ -405,13 +405,11 @@ class PrivateNetwork:
         last = table.ndim - 1
         for _ in range(30):
             now = sum_groups(table.sum(axis=0), last - 1, groups)
-            factor = np.divide(pooled, now, out=np.zeros_like(now), where=now > 0)
-            table = table * np.take(factor, groups, axis=last - 1)
+            table = table * np.take(scale_factor(pooled, now), groups, axis=last - 1)
             for axes, sums in (((0, last), by_class), (tuple(range(last)), parents)):
                 others = tuple(axis for axis in range(table.ndim) if axis not in axes)
                 now = table.sum(axis=others)
-                factor = np.divide(sums, now, out=np.zeros_like(now), where=now > 0)
-                table = table * np.expand_dims(factor, others)
+                table = table * np.expand_dims(scale_factor(sums, now), others)
         return table
 
 

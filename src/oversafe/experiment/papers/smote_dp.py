@@ -34,7 +34,7 @@ def cells(quick: bool, names: Sequence[str]) -> list[dict[str, Any]]:
         {"kind": "gaussian", "dimensions": d, "seed": seed, "epsilon": epsilon}
         for d in (2, 10)
         for epsilon in (_EPSILON, _LARGE_EPSILON)
-        for seed in range(10 if quick else 50)
+        for seed in range(25 if quick else 50)
     ]
     chosen += [
         {"kind": "contraction", "dimensions": d, "k": k, "seed": 0, "records": records}
@@ -42,7 +42,7 @@ def cells(quick: bool, names: Sequence[str]) -> list[dict[str, Any]]:
         for k in (1, 5)
         for records in (100, 1000)
     ]
-    game = (16, 16) if quick else (400, 200)
+    game = (48, 48) if quick else (400, 200)
     for name in names:
         for generator in _GENERATORS:
             chosen.append({"kind": "utility", "name": name, "method": generator, "seed": 0})
@@ -52,7 +52,7 @@ def cells(quick: bool, names: Sequence[str]) -> list[dict[str, Any]]:
                     "name": name,
                     "method": generator,
                     "targets": targets,
-                    "n_targets": 3 if quick else 5 if targets == "outliers" else 10,
+                    "n_targets": 5 if quick or targets == "outliers" else 10,
                     "game": list(game),
                     "rows": _GAME_ROWS if quick else None,
                     "seed": 0,

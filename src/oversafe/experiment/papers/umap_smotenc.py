@@ -29,7 +29,7 @@ _METHODS = ("GC", "SMOTE-NC", _OURS)
 _DEEP = ("CTGAN", "TVAE")
 _FOLDS = 5
 # Of a quick run.
-_ROWS = 1500
+_ROWS = 5000
 
 
 def cells(quick: bool, names: Sequence[str]) -> list[dict[str, Any]]:
