@@ -5,11 +5,15 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
-PACKAGE = Path(__file__).parents[1] / "src" / "oversafe"
+CHECKOUT = Path(__file__).parents[1]
+PACKAGE = CHECKOUT / "src" / "oversafe"
 # Modules that run what a file says, and functions that do.
 UNSAFE_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "yaml"}
 UNSAFE_CALLS = {"eval", "exec", "compile", "read_pickle", "allow_pickle"}
@@ -62,3 +66,18 @@ def test_the_network_can_be_cut(tmp_path: Path) -> None:
     done = _run_cut_off(tmp_path, "demo", "--out", "demo")
     assert done.returncode == 0, done.stderr
     assert list((tmp_path / "demo").glob("*.html"))
+
+
+def test_the_licence_of_every_dependency_is_listed() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    page = (CHECKOUT / "docs" / "licences.md").read_text(encoding="utf-8")
+    sections = {part.partition("\n")[0]: part for part in page.split("\n## ")}
+    for extra, texts in {None: project["dependencies"], **project["optional-dependencies"]}.items():
+        if extra in ("docs", "browser", "dev"):
+            continue
+        for text in texts:
+            name = canonicalize_name(Requirement(text).name)
+            assert f"\n| {name} |" in page, f"{text} is not in docs/licences.md; run scripts/licences.py"
+    # Of licences that are not free, what nobody gets without asking for it.
+    restricted = {title for title, part in sections.items() if "BUSL" in part or "BSL-1.1" in part}
+    assert restricted == {"With the extra `baselines`, in addition"}
