@@ -50,7 +50,7 @@ def cells(quick: bool, names: Sequence[str]) -> list[dict[str, Any]]:
     if not quick:
         everyone += [{"method": name} for name in ("CTGAN", "TVAE")]
         everyone += [{"method": name, "epsilon": e} for name in ("DPGAN", "PATEGAN") for e in _EPSILONS]
-    sets = range(2 if quick else 5)
+    sets = range(3 if quick else 5)
     return [
         {"name": name, "known": known, "variant": variant, "classifiers": "quick"}
         for name in names
@@ -138,16 +138,18 @@ def summarize(table: pd.DataFrame) -> Summary:
     ours = made[made["method"] == _OURS].copy()
     ours["epsilon"] = [_setting(text, "epsilon") for text in ours["variant"]]
     by_epsilon = ours.groupby("epsilon")[["linkability", "loss", *_FIDELITY]].median()
-    best_use = made.loc[made.groupby(["method", "name"])["auc"].idxmax()]
+    # Each set of quasi-identifiers is an intruder of its own, for whom the variants are chosen anew.
+    case = ["name", "known"]
+    best_use = made.loc[made.groupby(["method", *case])["auc"].idxmax()]
     safest = (
-        made.sort_values(["linkability", "auc"], ascending=[True, False]).groupby(["method", "name"]).head(1)
+        made.sort_values(["linkability", "auc"], ascending=[True, False]).groupby(["method", *case]).head(1)
     )
-    oracle = safest.groupby("name")["auc"].max()
+    oracle = safest.groupby(case)["auc"].max()
     signs = []
     for method, part in safest.groupby("method"):
-        test = bayes_sign_test(part["auc"], part["name"].map(oracle))
+        test = bayes_sign_test(part["auc"], oracle.loc[list(zip(part["name"], part["known"], strict=True))])
         signs.append(
-            {"technique": method, "draws with the oracle": test.draw, "loses": test.lose, "sets": len(part)}
+            {"technique": method, "draws with the oracle": test.draw, "loses": test.lose, "cases": len(part)}
         )
     paths = pd.DataFrame(
         {
@@ -203,19 +205,22 @@ def _claims(
 ) -> tuple[Claim, ...]:
     low, high = by_epsilon.loc[min(by_epsilon.index)], by_epsilon.loc[max(by_epsilon.index)]
     of = ours.pivot_table(
-        index="name", columns="epsilon", values=["linkability", *_FIDELITY], aggfunc="median"
+        index=["name", "known"],
+        columns="epsilon",
+        values=["linkability", *_FIDELITY],
+        aggfunc="median",
     )
-    tried = list(of.index)
+    tried = set(ours["name"])
 
     def grows(column: str) -> Any:
-        """Return by how much a figure grows from the lowest epsilon to the highest, set by set."""
+        """Return by how much a figure grows from the lowest epsilon to the highest, case by case."""
         return of[column][high.name] - of[column][low.name]
 
     def about(sentence: str, differences: Any, column: str) -> Claim:
         both = f"{low[column]:.3f} at epsilon {low.name:g}, {high[column]:.3f} at {high.name:g}"
         return claim(sentence, is_larger(differences), both, tried, SETS)
 
-    link = best_use.pivot_table(index="name", columns="method", values="linkability")
+    link = best_use.pivot_table(index=["name", "known"], columns="method", values="linkability")
     keeping = [name for name in ("SMOTE", "BorderlineSMOTE") if name in link.columns]
     draws = signs.set_index("technique")["draws with the oracle"].sort_values(ascending=False)
     # Probabilities so close to each other say nothing about an order.
