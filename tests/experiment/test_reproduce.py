@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from oversafe.data import load_dataset
 from oversafe.errors import InputError
 from oversafe.experiment import reproduce
 from oversafe.experiment.papers import (
@@ -312,6 +313,15 @@ def test_some_of_the_data_sets_of_a_paper():
         paper = load_paper(name)
         chosen = paper.data_sets[1]
         assert {cell["name"] for cell in paper.cells(False, [chosen])} <= {chosen, "two normal classes"}
+
+
+def test_the_class_is_a_column_of_the_papers_copula():
+    X, y = load_dataset("breast_cancer")
+    made, labels = umap_smotenc.copula(X, y, seed=0)
+    assert list(made.columns) == list(X.columns) and labels.name == y.name and labels.dtype == y.dtype
+    assert set(labels) == set(y) and len(made) == len(X)
+    # Drawn with the share of the class, 15 in 315: none or 45 and more have a probability below 1e-6.
+    assert 0 < (labels == y.value_counts().idxmin()).sum() < 45
 
 
 def test_the_first_fold_of_every_set_comes_first():
