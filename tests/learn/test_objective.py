@@ -412,6 +412,22 @@ def test_no_fit_is_refused_once_it_is_paid_for(epsilon, classes):
             assert np.isfinite(model.fit(X, y).coef_).all()
 
 
+@pytest.mark.parametrize(
+    "settings", [{}, {"class_weight": "balanced"}, {"delta": 1e-6, "method": "gaussian"}]
+)
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 3000.0])
+def test_the_determinant_of_a_narrow_bend_leaves_half_of_epsilon(epsilon, settings):
+    X, y = np.linspace(-1, 1, 60)[:, None], np.arange(60) % 2
+    # The ridge that is paid for depends on the records' norm, which may be known after the budget is charged only.
+    model = PrivateLinearSVC(
+        epsilon, C=1e-3, width=1e-5, data_norm=1e3, classes=[0, 1], random_state=0, **settings
+    )
+    model.fit(X, y)
+    moves = settings.get("class_weight") == "balanced"
+    risk = Risk("huber", 1e3, 2, curvature=1 / 2e-5, weights_move=moves)
+    assert split(risk, 0.94 * epsilon, model.ridge_) >= 0.4 * epsilon
+
+
 def test_narrow_bends_are_solved_from_wider_ones():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(2000, 3)), rng.integers(0, 2, 2000)

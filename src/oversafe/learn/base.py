@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -15,21 +16,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from oversafe.checks import check_positive
+from oversafe.checks import check_share
 from oversafe.data.column import Column
 from oversafe.data.encode import column_codes
 from oversafe.data.labels import check_label_kind, found_classes, in_order
 from oversafe.data.schema import Schema, check_table
 from oversafe.errors import InputError
-from oversafe.learn.features import (
-    FeatureMap,
-    Scaling,
-    check_schema,
-    costs_epsilon,
-    learn_features,
-    resolve_scaling,
-    unpaid,
-)
+from oversafe.learn.features import Scaling, check_schema, costs_epsilon, resolve_scaling, unpaid
 from oversafe.privacy.guarantee import (
     SEEDED,
     Guarantee,
@@ -39,6 +32,7 @@ from oversafe.privacy.guarantee import (
     pure_event,
 )
 from oversafe.privacy.ledger import pay
+from oversafe.privacy.mechanisms import noisy_counts
 from oversafe.privacy.surroundings import surrounding_caveats, warn_if_tuned
 
 FloatArray = NDArray[np.float64]
@@ -47,6 +41,10 @@ LABELS_READ = (
     "the set of labels was read from the data; declare it with classes=, or in the schema file with the label's "
     'categories and domain = "public"'
 )
+# What may be looked at before the fit, and its share of epsilon: the columns' scale where it has to be found, and the
+# class counts.
+SCALE, CLASS_COUNTS = "the scale of the columns", "the class counts"
+_SHARES = {SCALE: 0.2, CLASS_COUNTS: 0.05}
 COLUMNS_READ = "the kinds, ranges and categories of the columns were read from the data; give a schema"
 
 
@@ -117,7 +115,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
             for label, value in weight.items():
                 if label not in known:
                     raise InputError(f"class_weight names the class {label!r}; the classes are {known}")
-                check_positive(f"class_weight of {label!r}", value)
+                check_share(f"class_weight of {label!r}", value, 1e-50, 1e50)
         elif weight not in (None, "balanced", "threshold"):
             raise InputError(
                 f"class_weight = {weight!r} was given; use None, 'balanced', 'threshold' or a dict of public weights"
@@ -282,6 +280,16 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         return tags
 
 
+def split_epsilon(epsilon: float, *, scale: bool, counts: bool = False) -> tuple[dict[str, float], float]:
+    """Return what the looks before the fit take of epsilon, and what is left for the fit."""
+    spent = {
+        what: share * epsilon
+        for (what, share), wanted in zip(_SHARES.items(), (scale, counts), strict=True)
+        if wanted
+    }
+    return spent, epsilon - math.fsum(spent.values())
+
+
 def plan_features(learner: Any, table: Any, schema: Schema | None) -> tuple[Scaling, bool, list[str]]:
     """Return how the columns are scaled, whether that costs a share of epsilon, and what it reads unpaid."""
     scaling = resolve_scaling(learner.scaling, schema, learner.data_norm)
@@ -298,18 +306,19 @@ def plan_features(learner: Any, table: Any, schema: Schema | None) -> tuple[Scal
     return scaling, costs, unpaid(scaling, schema)
 
 
-def make_features(
-    learner: Any,
-    table: Any,
-    schema: Schema | None,
-    scaling: Scaling,
-    epsilon: float,
-    rng: np.random.Generator | None,
-) -> FeatureMap:
-    """Return the map from records to vectors, paid for where need be."""
-    return learn_features(
-        table, schema=schema, scaling=scaling, data_norm=learner.data_norm, epsilon=epsilon, rng=rng
-    )
+def private_counts(
+    codes: NDArray[np.int64], n_classes: int, epsilon: float, rng: np.random.Generator | None
+) -> FloatArray:
+    """Return the class counts with noise, each at least 1; they add up to the number of rows, which is public."""
+    n, counts = len(codes), np.bincount(codes, minlength=n_classes)
+    if n_classes == 2:
+        # The other count follows from this one, which a replaced record moves by one.
+        noisy = noisy_counts(counts[1:], sensitivity=1, epsilon=epsilon, random_state=rng)[0]
+        ones = float(np.clip(noisy, 1, max(n - 1, 1)))
+        return np.array([max(n - ones, 1.0), ones])
+    noisy = noisy_counts(counts, sensitivity=2, epsilon=epsilon, random_state=rng)
+    clipped = np.maximum(noisy, 1).astype(np.float64)
+    return clipped * (n / clipped.sum())
 
 
 def _is_mixed(X: Any) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oversafe.checks import check_choice
+from oversafe.checks import check_choice, check_share
 from oversafe.data.column import Column
 from oversafe.data.encode import column_codes, domain_codes
 from oversafe.data.schema import Schema
@@ -52,11 +52,6 @@ class FeatureMap:
     centre: FloatArray | None = None
     spread: FloatArray | None = None
     limit: float = math.inf
-
-    @property
-    def width(self) -> int | None:
-        """How many numbers a record becomes, if a schema says so."""
-        return None if self.schema is None else sum(encoded_width(column) for column in self.schema)
 
     def apply(self, X: Any) -> FloatArray:
         """Return the vectors of some records."""
@@ -122,12 +117,8 @@ def learn_features(
 def resolve_scaling(scaling: str, schema: Schema | None, data_norm: float | None) -> Scaling:
     """Return what "auto" means: as given where a public norm is stated, else paid for."""
     check_choice("scaling", scaling, get_args(Scaling))
-    if data_norm is not None and not (
-        isinstance(data_norm, int | float | np.number)
-        and not isinstance(data_norm, bool)
-        and 0 < data_norm < 1e150
-    ):
-        raise InputError(f"data_norm = {data_norm!r} was given; it is a finite number above 0, or None")
+    if data_norm is not None:
+        check_share("data_norm", data_norm, 1e-50, 1e50)
     if schema is not None:
         return "none"
     if scaling == "auto":

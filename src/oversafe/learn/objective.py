@@ -136,14 +136,14 @@ def calibrate(
         # The solver's error adds to the sensitivity; no further noise is needed.
         scale = (risk.sensitivity + 2 * tolerance) / (ridge * epsilon)
         return Calibration(method, ridge, epsilon, scale, tolerance, 0.0)
+    if risk.loss == "huber":
+        # However narrow its bend, the determinant takes at most half of epsilon.
+        steep = 4 / exact if risk.weights_move else 1 / math.expm1(min(exact / 2, 700.0))
+        ridge = max(ridge, steep * risk.curvature * risk.weight * risk.radius**2)
     if method == "gaussian":
         noise_epsilon, scale = exact, gaussian_sigma(risk, exact, delta, ridge)
     else:
         noise_epsilon = split(risk, exact, ridge)
-        if noise_epsilon <= 0:
-            raise InputError(
-                f"epsilon = {epsilon:g} cannot pay for a ridge of {ridge:g}; lower C or raise epsilon"
-            )
         scale = risk.sensitivity / noise_epsilon
     tolerance = solver_tolerance(risk, n, risk.dimension * scale)
     return Calibration(
