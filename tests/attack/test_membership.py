@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from oversafe.attack import GroundHog
 from oversafe.attack._membership_kernels import draw_steps, select_in_window, select_pair, smote_rows
-from oversafe.attack.game import Scores, choose_targets, release, without
+from oversafe.attack.game import Scores, choose_targets, made_rows, without
 from oversafe.attack.smote_releases import Neighbors, SmoteReleases, n_added, smote_neighbors
 from oversafe.attack.statistics import Encoder, Statistics, Surroundings
 from oversafe.errors import InputError
@@ -398,10 +398,10 @@ def test_outliers_are_outside_the_middle_of_a_column() -> None:
 
 def test_the_rows_that_are_passed_through_are_left_out() -> None:
     X, y = imbalanced(60, 10)
-    made, labels = release(RandomOverSampler(random_state=0), X, y)
+    made, labels = made_rows(RandomOverSampler(random_state=0), X, y)
     assert len(made) == len(labels) == 40
     assert (labels == 1).all()
-    kept, _ = release(RandomUnderSampler(random_state=0), X, y)
+    kept, _ = made_rows(RandomUnderSampler(random_state=0), X, y)
     assert len(kept) == 20
 
 

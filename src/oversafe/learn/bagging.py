@@ -15,15 +15,13 @@ from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.learn.base import PrivateLearner
 from oversafe.learn.linear import PrivateLogisticRegression
-from oversafe.privacy.guarantee import Guarantee, composed_epsilon, failure_event, pure_event
+from oversafe.privacy.bagging import PUBLIC_LABELS
+from oversafe.privacy.guarantee import Guarantee, approximate_event, composed_epsilon, pure_event
 from oversafe.privacy.ledger import pay
 
 FloatArray = NDArray[np.float64]
 Sampling = Literal["bootstrap", "disjoint", "stratified"]
 
-_STRATIFIED = (
-    "the parts are stratified by class, so the labels count as public: all but the label is protected"
-)
 _BASES = {
     "bootstrap": "composition of {count} learners, each on a random {share:.3g} of the records (Balle, Barthe and "
     "Gaboardi 2018, Theorem 9, for the sampling)",
@@ -122,7 +120,7 @@ class PrivateBaggingClassifier(PrivateLearner):
         epsilon, delta, total, event = self._budget(count, len(codes))
         self.learner_epsilon_ = epsilon
         if self.sampling == "stratified":
-            caveats.append(_STRATIFIED)
+            caveats.append(PUBLIC_LABELS)
         base = self._base(epsilon, delta)
         if not (hasattr(base, "epsilon") and "epsilon" in base.get_params()):
             raise InputError(
@@ -168,12 +166,11 @@ class PrivateBaggingClassifier(PrivateLearner):
 
     def _budget(self, count: int, n: int) -> tuple[float, float, float, Any]:
         """Return each learner's epsilon and delta, the epsilon of all and their event."""
-        from dp_accounting import ComposedDpEvent, SelfComposedDpEvent
+        from dp_accounting import SelfComposedDpEvent
 
         epsilon, delta = float(self.epsilon), float(self.delta)
         if self.sampling != "bootstrap":
-            event = pure_event(epsilon)
-            return epsilon, delta, epsilon, ComposedDpEvent([event, failure_event(delta)]) if delta else event
+            return epsilon, delta, epsilon, approximate_event(epsilon, delta)
 
         # The share that a sample really has: at least one row is drawn.
         share = self._sample_size(n) / n

@@ -23,6 +23,7 @@ from oversafe.data.labels import check_label_kind, found_classes, in_order
 from oversafe.data.schema import Schema, check_table
 from oversafe.errors import InputError
 from oversafe.learn.features import Scaling, check_schema, costs_epsilon, resolve_scaling, unpaid
+from oversafe.privacy.domains import LABELS_READ
 from oversafe.privacy.guarantee import (
     SEEDED,
     Guarantee,
@@ -37,10 +38,6 @@ from oversafe.privacy.surroundings import surrounding_caveats, warn_if_tuned
 
 FloatArray = NDArray[np.float64]
 
-LABELS_READ = (
-    "the set of labels was read from the data; declare it with classes=, or in the schema file with the label's "
-    'categories and domain = "public"'
-)
 # What may be looked at before the fit, and its share of epsilon: the columns' scale where it has to be found, and the
 # class counts.
 SCALE, CLASS_COUNTS = "the scale of the columns", "the class counts"

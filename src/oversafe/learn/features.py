@@ -16,16 +16,13 @@ from oversafe.data.encode import column_codes, domain_codes
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.privacy.accountant import Accountant
+from oversafe.privacy.domains import UNPAID
 from oversafe.privacy.estimates import private_bounds
 from oversafe.text import listed
 
 FloatArray = NDArray[np.float64]
 Scaling = Literal["auto", "private", "none", "standard"]
 
-_UNPAID = {
-    "data": "the domains of these columns were read from the data without noise",
-    "private estimate": "the private estimates of these columns' domains are not paid from this budget",
-}
 _STANDARD = "the columns were standardised by their mean and deviation in the data, without noise"
 # The mean square of a number that is scaled to [-1, 1], for the norm at which records are cut off by default.
 _MEAN_SQUARE = 0.25
@@ -137,8 +134,8 @@ def unpaid(scaling: Scaling, schema: Schema | None) -> list[str]:
     """Return what the map reads from the data without paying, in sentences."""
     if schema is None:
         return [_STANDARD] if scaling == "standard" else []
-    named = {domain: [column.name for column in schema if column.domain == domain] for domain in _UNPAID}
-    return [f"{caveat}: {listed(named[domain])}" for domain, caveat in _UNPAID.items() if named[domain]]
+    named = {domain: [column.name for column in schema if column.domain == domain] for domain in UNPAID}
+    return [f"{caveat}: {listed(named[domain])}" for domain, caveat in UNPAID.items() if named[domain]]
 
 
 def shorten(matrix: FloatArray, norm: float, own: bool = False) -> FloatArray:
