@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -83,11 +83,14 @@ class Domains:
         """Return the cell of every value, one column per feature."""
         return np.column_stack([bins.assign(table[name]) for name, bins in self.bins.items()])
 
-    def values(self, cells: NDArray[np.int64], rng: np.random.Generator) -> pd.DataFrame:
-        """Return a table drawn from cells, uniform within each at the column's resolution."""
-        return pd.DataFrame(
-            {name: bins.draw(cells[:, i], rng) for i, (name, bins) in enumerate(self.bins.items())}
-        )
+
+def drawn_values(
+    bins: Mapping[str, Bins], cells: Iterable[NDArray[np.int64]], rng: np.random.Generator
+) -> pd.DataFrame:
+    """Return a table drawn from the cells of each column, uniform within each at the column's resolution."""
+    return pd.DataFrame(
+        {name: own.draw(drawn, rng) for (name, own), drawn in zip(bins.items(), cells, strict=True)}
+    )
 
 
 def resolve_domains(
