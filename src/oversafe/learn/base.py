@@ -24,6 +24,7 @@ from oversafe.data.schema import Schema, check_table
 from oversafe.errors import InputError
 from oversafe.learn.features import Scaling, check_schema, costs_epsilon, resolve_scaling, unpaid
 from oversafe.privacy.domains import LABELS_READ
+from oversafe.privacy.estimates import positive_counts
 from oversafe.privacy.guarantee import (
     SEEDED,
     Guarantee,
@@ -83,10 +84,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         **refused
             ``sample_weight`` is refused: the guarantee does not cover weights that nobody paid for.
         """
-        if any(value is not None for value in refused.values()):
-            raise InputError(
-                f"{next(iter(refused))} was given, and the guarantee does not cover it; use class_weight instead"
-            )
+        refuse_weights(refused)
         # Not of this fit, should it fail.
         self.__dict__.pop("guarantee_", None)
         self._check_budget()
@@ -268,13 +266,23 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         return guarantee
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # Noise enough to hide a record among the few hundred of a check leaves little to score.
-        tags.classifier_tags.poor_score = True
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.non_deterministic = self.random_state is None
-        return tags
+        return private_tags(super().__sklearn_tags__(), self.random_state)
+
+
+def refuse_weights(refused: Mapping[str, Any]) -> None:
+    """Refuse what scikit-learn's classifiers take in fit beside X and y."""
+    for name, value in refused.items():
+        if value is not None:
+            raise InputError(f"{name} was given, and the guarantee does not cover it; leave it out")
+
+
+def private_tags(tags: Any, seed: int | None) -> Any:
+    """Return scikit-learn's tags of a private classifier."""
+    # Noise enough to hide a record among the few hundred of a check leaves little to score.
+    tags.classifier_tags.poor_score = True
+    tags.input_tags.allow_nan = tags.input_tags.categorical = True
+    tags.non_deterministic = seed is None
+    return tags
 
 
 def split_epsilon(epsilon: float, *, scale: bool, counts: bool = False) -> tuple[dict[str, float], float]:
@@ -314,8 +322,7 @@ def private_counts(
         ones = float(np.clip(noisy, 1, max(n - 1, 1)))
         return np.array([max(n - ones, 1.0), ones])
     noisy = noisy_counts(counts, sensitivity=2, epsilon=epsilon, random_state=rng)
-    clipped = np.maximum(noisy, 1).astype(np.float64)
-    return clipped * (n / clipped.sum())
+    return positive_counts(noisy, n).astype(np.float64)
 
 
 def _is_mixed(X: Any) -> bool:
