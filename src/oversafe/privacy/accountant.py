@@ -18,12 +18,12 @@ from oversafe.privacy.guarantee import (
     Guarantee,
     Relation,
     Unit,
-    _leaves,
     approximate_event,
     check_delta,
     check_epsilon,
     composed_epsilon,
     failure_event,
+    leaf_events,
     pure_event,
 )
 from oversafe.privacy.mechanisms import choose, frequent_counts, gaussian_counts, noisy_counts
@@ -639,7 +639,9 @@ def as_replace_one(guarantee: Guarantee) -> Guarantee:
     epsilon, delta = 2 * guarantee.epsilon, guarantee.delta * (1 + math.exp(min(guarantee.epsilon, 700.0)))
     event: DpEvent | None = None
     leaves = (
-        [] if guarantee.event is None else [leaf for leaf, n in _leaves(guarantee.event) for _ in range(n)]
+        []
+        if guarantee.event is None
+        else [leaf for leaf, n in leaf_events(guarantee.event) for _ in range(n)]
     )
     doubled = [_doubled(leaf) for leaf in leaves]
     if leaves and all(part is not None for part in doubled):
