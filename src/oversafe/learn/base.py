@@ -175,7 +175,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         return table, inferred, [COLUMNS_READ]
 
     def _read_again(self, X: Any) -> Any:
-        if not self._features_are_mixed():
+        if self._feature_schema() is None:
             return validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False)
         if not isinstance(X, pd.DataFrame):
             X = np.asarray(X)
@@ -183,9 +183,6 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
             return pd.DataFrame(X, columns=_names(self._feature_schema(), X))
         validate_data(self, X, skip_check_array=True, reset=False)
         return X.set_axis([str(name) for name in X.columns], axis=1)
-
-    def _features_are_mixed(self) -> bool:
-        return self._feature_schema() is not None
 
     def _feature_schema(self) -> Any:
         features = getattr(self, "features_", None)
