@@ -66,7 +66,7 @@ LEARNERS = {
     "means": PrivateThresholdClassifier(**SETTINGS),
     "means, normal": PrivateThresholdClassifier(**SETTINGS, delta=0.01),
     "bagging": PrivateBaggingClassifier(
-        PrivateLogisticRegression(data_norm=1.0), 2, epsilon=1.0, classes=[0, 1], sampling="bootstrap"
+        PrivateLogisticRegression(data_norm=1.0), 2, epsilon=1.0, classes=[0, 1], sampling="subsample"
     ),
 }
 
