@@ -13,8 +13,8 @@ from scipy.stats import chisquare, ks_2samp
 from sklearn.linear_model import LogisticRegression
 
 from oversafe.attack import GroundHog
-from oversafe.attack._membership_kernels import draw_steps, select_in_window, select_pair, smote_rows
-from oversafe.attack.game import Scores, choose_targets, release, without
+from oversafe.attack._membership_kernels import draw_steps, select_in_window, select_pair
+from oversafe.attack.game import Scores, choose_targets, made_rows, without
 from oversafe.attack.smote_releases import Neighbors, SmoteReleases, n_added, smote_neighbors
 from oversafe.attack.statistics import Encoder, Statistics, Surroundings
 from oversafe.errors import InputError
@@ -84,6 +84,14 @@ def tables() -> dict[str, np.ndarray]:
     }
 
 
+def drawn_rows(state, n_rows: int, releases: SmoteReleases) -> np.ndarray:
+    """Return one release of SMOTE as a table."""
+    counts, steps = np.empty(releases.starts.shape[1], dtype=np.int64), np.empty(n_rows)
+    draw_steps(state, counts, steps)
+    starts, spans = (np.repeat(part.T, counts, axis=0) for part in (releases.starts, releases.spans))
+    return starts + steps[:, None] * spans
+
+
 @pytest.mark.parametrize("name", list(tables()))
 @pytest.mark.parametrize("n_rows", [2, 7, 60, 3000])
 @pytest.mark.parametrize("features", ["paper", "naive", "histogram", "correlation"])
@@ -96,9 +104,7 @@ def test_summaries_are_those_of_the_rows(name: str, n_rows: int, features: str) 
     # The same random numbers, with the tables built.
     state = np.random.SeedSequence(3).generate_state(4, np.uint64)
     for release_features in found:
-        rows = np.empty((n_rows, points.shape[1]))
-        smote_rows(state, n_rows, releases.starts, releases.spans, rows)
-        expected = statistics.of(rows)
+        expected = statistics.of(drawn_rows(state, n_rows, releases))
         scale = np.maximum(np.abs(expected), (points.std() + 1) * (10 if features == "paper" else 1))
         # A value on the border of two bins may fall to either side, by rounding.
         near = 1e-8 * scale if features != "histogram" else 2.5 / n_rows
@@ -131,8 +137,7 @@ def test_surroundings_are_those_of_the_rows() -> None:
     _, local = releases.draw(4, np.random.SeedSequence(9), around, chosen)
     state = np.random.SeedSequence(9).generate_state(4, np.uint64)
     for found in local:
-        rows = np.empty((200, points.shape[1]))
-        smote_rows(state, 200, releases.starts, releases.spans, rows)
+        rows = drawn_rows(state, 200, releases)
         np.testing.assert_allclose(found, around.of(rows, chosen), atol=1e-9)
 
 
@@ -398,10 +403,10 @@ def test_outliers_are_outside_the_middle_of_a_column() -> None:
 
 def test_the_rows_that_are_passed_through_are_left_out() -> None:
     X, y = imbalanced(60, 10)
-    made, labels = release(RandomOverSampler(random_state=0), X, y)
+    made, labels = made_rows(RandomOverSampler(random_state=0), X, y)
     assert len(made) == len(labels) == 40
     assert (labels == 1).all()
-    kept, _ = release(RandomUnderSampler(random_state=0), X, y)
+    kept, _ = made_rows(RandomUnderSampler(random_state=0), X, y)
     assert len(kept) == 20
 
 

@@ -9,7 +9,7 @@ from sklearn.neighbors import NearestNeighbors
 from oversafe.attack.lines import find_lines
 from oversafe.attack.noise import lines_at_their_error
 from oversafe.attack.points import Points, read_points
-from oversafe.attack.recovery import Records, find_records
+from oversafe.attack.recovery import Recovered, find_records
 from oversafe.attack.segments import shares_of
 
 from .releases import interpolated, synthetic
@@ -20,7 +20,7 @@ SHARES = np.sort(np.sqrt([2, 3, 5, 7]) % 1)
 
 def recovered(
     X: np.ndarray, *, min_lines: int | None = None, go_on: bool = True
-) -> tuple[Points, Records, np.ndarray]:
+) -> tuple[Points, Recovered, np.ndarray]:
     """Return a table's points, its records, and these in the table's units."""
     points = read_points(X)
     points, lines = lines_at_their_error(points, len(points.values) - 1, None, None)

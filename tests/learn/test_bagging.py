@@ -29,7 +29,7 @@ def sample(n: int = 3000, seed: int = 0):
 BASE = PrivateLogisticRegression(data_norm=4.0)
 
 
-@pytest.mark.parametrize("sampling", ["bootstrap", "disjoint", "stratified"])
+@pytest.mark.parametrize("sampling", ["subsample", "disjoint", "stratified"])
 @pytest.mark.parametrize("voting", ["soft", "hard"])
 def test_every_way_learns(sampling, voting):
     X, y = sample()
@@ -56,7 +56,7 @@ def test_parts_of_their_own_may_each_spend_everything():
 
 def test_samples_that_overlap_share_the_budget():
     X, y = sample()
-    model = PrivateBaggingClassifier(BASE, 4, 1.0, sampling="bootstrap", max_samples=0.5, classes=[0, 1]).fit(
+    model = PrivateBaggingClassifier(BASE, 4, 1.0, sampling="subsample", max_samples=0.5, classes=[0, 1]).fit(
         X, y
     )
     # Basic composition of four learners, each amplified by sampling one half: 4 log(1 + (e^E - 1) / 2) = 1.
@@ -68,7 +68,7 @@ def test_samples_that_overlap_share_the_budget():
 def test_a_sample_of_one_row_is_paid_for_as_what_it_is():
     X, y = sample(50)
     model = PrivateBaggingClassifier(
-        BASE, 10, 1.0, sampling="bootstrap", max_samples=0.001, classes=[0, 1]
+        BASE, 10, 1.0, sampling="subsample", max_samples=0.001, classes=[0, 1]
     ).fit(X, y)
     # One row of fifty, not a thousandth of them.
     assert 10 * math.log1p(math.expm1(model.learner_epsilon_) / 50) == pytest.approx(1.0)
@@ -93,7 +93,7 @@ def test_a_delta_lets_many_learners_spend_more():
     X, y = sample()
     pure, loose = (
         PrivateBaggingClassifier(
-            BASE, 60, 1.0, delta, sampling="bootstrap", max_samples=0.3, classes=[0, 1]
+            BASE, 60, 1.0, delta, sampling="subsample", max_samples=0.3, classes=[0, 1]
         ).fit(X, y)
         for delta in (0.0, 1e-5)
     )

@@ -66,7 +66,7 @@ LEARNERS = {
     "means": PrivateThresholdClassifier(**SETTINGS),
     "means, normal": PrivateThresholdClassifier(**SETTINGS, delta=0.01),
     "bagging": PrivateBaggingClassifier(
-        PrivateLogisticRegression(data_norm=1.0), 2, epsilon=1.0, classes=[0, 1], sampling="bootstrap"
+        PrivateLogisticRegression(data_norm=1.0), 2, epsilon=1.0, classes=[0, 1], sampling="subsample"
     ),
 }
 
@@ -151,7 +151,7 @@ def test_class_counts_that_are_not_paid_for_are_caught():
         model = PrivateLogisticRegression(**SETTINGS, random_state=int(rng.integers(2**31))).fit(*pair)
         return model.class_counts_
 
-    with mock.patch.object(linear, "_private_counts", unpaid):
+    with mock.patch.object(linear, "private_counts", unpaid):
         audit = audit_epsilon(
             run,
             table,

@@ -11,10 +11,11 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.special import expit, softmax
+from scipy.special import expit, logsumexp, softmax
 from scipy.stats import norm as normal
 
 from oversafe.errors import InputError
+from oversafe.learn import PrivateLinearSVC, PrivateLogisticRegression
 from oversafe.learn.objective import (
     Risk,
     calibrate,
@@ -363,7 +364,15 @@ def test_the_solver_reaches_the_minimum(loss, classes, weighted):
 
     def value(flat):
         B = flat.reshape(6, k)
-        return problem._value(problem._margins(B), B)
+        margins = X @ B[:-1] + 0.7 * B[-1] + problem.offset
+        if classes > 2:
+            losses = logsumexp(margins, axis=1) - margins[np.arange(300), codes]
+        else:
+            m = (2 * codes - 1) * margins[:, 0]
+            bent = np.clip(1.5 - m, 0, None) ** 2 / 2
+            losses = np.logaddexp(0, -m) if loss == "logistic" else np.where(m < 0.5, 1 - m, bent)
+        weights = 1 if problem.weights is None else problem.weights[codes]
+        return np.sum(weights * losses) + 0.25 * np.sum(B * B) + np.sum(noise * B)
 
     numeric = np.array(
         [(value(B.ravel() + 1e-5 * e) - value(B.ravel() - 1e-5 * e)) / 2e-5 for e in np.eye(B.size)]
@@ -371,6 +380,61 @@ def test_the_solver_reaches_the_minimum(loss, classes, weighted):
     assert np.abs(numeric).max() < 1e-4
     slopes, _ = problem._derivatives(problem._margins(B))
     assert np.linalg.norm(problem._back(slopes) + problem.ridge * B + noise) <= 5e-9
+
+
+@pytest.mark.parametrize("loss", ["logistic", "huber", "softmax"])
+def test_steps_against_the_gradient_get_there_where_newtons_do_not(monkeypatch, loss):
+    from oversafe.learn import solver
+
+    rng = np.random.default_rng(0)
+    classes = 3 if loss == "softmax" else 2
+    X, y = rng.normal(size=(100, 3)), rng.integers(0, classes, 100)
+    noise = 20 * rng.normal(size=(4, 1 if classes == 2 else classes))
+    problem = Problem(X, y, classes, 2.0, noise, 0.5, loss="huber" if loss == "huber" else "logistic")
+    by_newton = problem.solve(1e-9)
+    monkeypatch.setattr(solver, "_MOST_STEPS", 1)
+    # Both gradients are below 5e-10 and the ridge is 2, so each is within 2.5e-10 of the minimum.
+    np.testing.assert_allclose(problem.solve(1e-9), by_newton, rtol=0, atol=5e-10)
+    # What rounding does not let it reach ends all the same, as near as it gets.
+    np.testing.assert_allclose(problem.solve(0.0), by_newton, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 1e7])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_no_fit_is_refused_once_it_is_paid_for(epsilon, classes):
+    # Noise so long that its rounding hides the records, and a ridge so small that they hide it.
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(300, 1)), 20, axis=1)
+    y = np.arange(300) % classes
+    for settings in ({}, {"C": 1e12}, {"method": "output"}, {"intercept_scaling": 1e6}):
+        for make in (PrivateLogisticRegression, PrivateLinearSVC):
+            model = make(epsilon, data_norm=1.0, classes=list(range(classes)), random_state=0, **settings)
+            assert np.isfinite(model.fit(X, y).coef_).all()
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"class_weight": "balanced"}, {"delta": 1e-6, "method": "gaussian"}]
+)
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 3000.0])
+def test_the_determinant_of_a_narrow_bend_leaves_half_of_epsilon(epsilon, settings):
+    X, y = np.linspace(-1, 1, 60)[:, None], np.arange(60) % 2
+    # The ridge that is paid for depends on the records' norm, which may be known after the budget is charged only.
+    model = PrivateLinearSVC(
+        epsilon, C=1e-3, width=1e-5, data_norm=1e3, classes=[0, 1], random_state=0, **settings
+    )
+    model.fit(X, y)
+    moves = settings.get("class_weight") == "balanced"
+    risk = Risk("huber", 1e3, 2, curvature=1 / 2e-5, weights_move=moves)
+    assert split(risk, 0.94 * epsilon, model.ridge_) >= 0.4 * epsilon
+
+
+def test_narrow_bends_are_solved_from_wider_ones():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(2000, 3)), rng.integers(0, 2, 2000)
+    problem = Problem(X, y, 2, 0.5, rng.normal(size=(4, 1)), 0.5, loss="huber", width=1e-4)
+    B = problem.solve(1e-6)
+    slopes, _ = problem._derivatives(problem._margins(B))
+    assert np.linalg.norm(problem._back(slopes) + problem.ridge * B + problem.noise) <= 5e-7
 
 
 def test_the_solver_agrees_with_scikit_learn():

@@ -15,7 +15,7 @@ from oversafe.errors import InputError
 from oversafe.measure import audit_epsilon
 from oversafe.privacy import Accountant, Guarantee, limit_rows
 from oversafe.privacy.accountant import as_replace_one
-from oversafe.privacy.guarantee import composed_epsilon
+from oversafe.privacy.guarantee import approximate_event, composed_epsilon
 from oversafe.privacy.zcdp import zcdp_epsilon, zcdp_rho
 
 COUNTS = np.array([50, 30, 20])
@@ -98,7 +98,8 @@ def test_the_noise_is_what_was_announced():
 
 def test_pure_charges_count_as_zcdp_beside_others():
     accountant = Accountant(1.0, 1e-9)
-    accountant.spend("pure", epsilon=accountant.pure_epsilon(0.25))
+    # epsilon-DP is epsilon^2 / 2-zCDP.
+    accountant.spend("pure", epsilon=math.sqrt(2 * accountant.amount(0.25)))
     assert accountant.left == pytest.approx(0.75)
     accountant.counts(COUNTS, 0.75, what="rest")
     assert accountant.left == 0
@@ -321,3 +322,8 @@ def test_what_add_remove_means_for_replaced_records():
     assert replaced.delta == pytest.approx((1 + math.exp(guarantee.epsilon)) * 1e-9)
     assert as_replace_one(replaced) == replaced
     assert Guarantee.from_json(replaced.to_json()) == replaced
+    # (1 + e^5) / 10 is more than 1.
+    loose = Guarantee(
+        "proven", 5.0, 0.1, relation="add-remove", basis="any", event=approximate_event(5.0, 0.1)
+    )
+    assert as_replace_one(loose).status == "none"

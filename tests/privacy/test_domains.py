@@ -7,6 +7,7 @@ import pytest
 from oversafe.data import Column, Schema
 from oversafe.errors import InputError
 from oversafe.privacy import Accountant, resolve_domains
+from oversafe.privacy.domains import drawn_values
 from oversafe.privacy.kinds import private_kinds
 from oversafe.protect import HistogramSynthesizer
 from tests.privacy.transcript import RecordingAccountant
@@ -91,7 +92,7 @@ def test_private_domains_take_a_tenth_and_find_the_columns(table):
             assert sorted(column.categories) == sorted(truth.categories)
         assert column.missing or not truth.missing
     cells = domains.cells(X)
-    again = domains.values(cells, np.random.default_rng(0))
+    again = drawn_values(domains.bins, cells.T, np.random.default_rng(0))
     assert list(again.columns) == list(X.columns) and len(again) == len(X)
     assert domains.cells(again).tolist() == cells.tolist()
 

@@ -112,7 +112,7 @@ def test_ranges_are_true_of_every_row():
 def test_rows_with_rare_categories_may_be_left_out():
     X = pd.DataFrame({"c": ["a"] * 50 + ["b"] * 49 + ["odd"]})
     y = [0, 1] * 50
-    anonymizer = KAnonymizer(5, ["c"], suppression=0.02)
+    anonymizer = KAnonymizer(5, ["c"], max_suppression=0.02)
     X_new, _ = anonymizer.fit_resample(X, y)
     assert X_new["c"].value_counts().to_dict() == {"a": 50, "b": 49}
     X_new, _ = KAnonymizer(5, ["c"]).fit_resample(X, y)
@@ -134,7 +134,7 @@ def test_without_quasi_identifiers_every_column_is_one():
         ({"k_anonymity": 500}, "fewer than k_anonymity"),
         ({"l_diversity": 3}, "2 different values"),
         ({"t_closeness": 1.5}, "from 0 to 1"),
-        ({"suppression": -0.1}, "from 0 to 1"),
+        ({"max_suppression": -0.1}, "from 0 to 1"),
         ({"output": "text"}, "'values' or 'ranges'"),
         ({"sensitive": "age", "quasi_identifiers": ["age"]}, "one of them"),
         ({"sensitive": "nothing"}, "no column 'nothing'"),

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from oversafe.protect.noisy_tables import joined_cells, nearest, rake, scale_factor, shrink, sum_groups
+from oversafe.privacy.estimates import project
+from oversafe.protect.noisy_tables import joined_cells, rake, scale_factor, shrink, sum_groups
 
 
 def test_shrinking_by_hand():
@@ -28,7 +29,7 @@ def test_shrinking_helps_on_average():
 
 
 def test_the_nearest_counts_are_counts():
-    found = nearest(np.array([[5.0, -3.0], [1.0, 2.0]]), 6.0)
+    found = project(np.array([[5.0, -3.0], [1.0, 2.0]]), 6.0)
     assert (found >= 0).all() and found.sum() == pytest.approx(6.0)
     assert found[0, 1] == 0 and found[0, 0] > found[1, 1] > found[1, 0]
 

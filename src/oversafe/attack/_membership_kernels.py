@@ -288,17 +288,3 @@ def smote_histograms(state, n_rows, n_releases, starts, spans, lows, scales, n_b
                     place = min(max(int(a + steps[row] * b), 0), n_bins - 1)
                     histograms[release, column * n_bins + place] += 1.0
                 begin += counts[segment]
-
-
-@compiled
-def smote_rows(state, n_rows, starts, spans, rows):
-    """Draw one release of SMOTE as a table of shape (n_rows, n_columns)."""
-    counts = np.empty(starts.shape[1], dtype=np.int64)
-    steps = np.empty(n_rows)
-    draw_steps(state, counts, steps)
-    row = 0
-    for segment in range(starts.shape[1]):
-        for _ in range(counts[segment]):
-            for column in range(starts.shape[0]):
-                rows[row, column] = starts[column, segment] + steps[row] * spans[column, segment]
-            row += 1

@@ -60,10 +60,7 @@ class ExactCopies(Attack):
         InputError
             If a table is empty or the tables have no column in common.
         """
-        tables = {"release": release, "real": real}
-        if holdout is not None:
-            tables["holdout"] = holdout
-        rows = _row_numbers(tables)
+        rows = _row_numbers({"release": release, "real": real, "holdout": holdout})
         released = rows["release"]
         distinct = pd.unique(rows["real"])
         copied = np.isin(distinct, released)
@@ -169,7 +166,13 @@ def difference_interval(
 
 
 def aligned(tables: dict[str, Any]) -> dict[str, pd.DataFrame]:
-    """Return the tables in the columns that they share: by name, or by position if one is an array."""
+    """Return the tables in the columns that they share: by name, or by position if one is an array.
+
+    A holdout or training table may be None, and is then left out.
+    """
+    tables = {
+        name: table for name, table in tables.items() if table is not None or name in ("release", "real")
+    }
     frames = {}
     for name, table in tables.items():
         if not isinstance(table, pd.DataFrame) and np.ndim(table) != 2:

@@ -153,21 +153,29 @@ def _others(n: int, position: int) -> IntArray:
     return np.delete(np.arange(n), position)
 
 
-def release(protector: Any, X: Any, y: Any) -> tuple[Any, Any]:
-    """Return what a protector releases: the result of ``fit_resample``, or of ``fit`` and ``sample``.
+def is_protector(model: Any) -> bool:
+    """Whether an object makes tables."""
+    return hasattr(model, "fit_resample") or (hasattr(model, "fit") and hasattr(model, "sample"))
 
-    Rows that were only passed through (oversamplers put the real rows first) are left out: the game is about
-    what the made rows give away, and the real ones would end it.
-    """
-    if hasattr(protector, "fit_resample"):
-        table, labels = protector.fit_resample(X, y)
-    elif hasattr(protector, "fit") and hasattr(protector, "sample"):
-        fitted = protector.fit(X, y)
-        table, labels = (protector if fitted is None else fitted).sample()
-    else:
+
+def released(protector: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    """Return the whole table that a protector makes: by ``fit_resample``, or by ``fit`` and ``sample``."""
+    if not is_protector(protector):
         raise InputError(
             f"{type(protector).__name__} has neither fit_resample nor fit and sample; give a sampler or a synthesizer"
         )
+    if hasattr(protector, "fit_resample"):
+        return protector.fit_resample(X, y)
+    fitted = protector.fit(X, y)
+    return (protector if fitted is None else fitted).sample()
+
+
+def made_rows(protector: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    """Return the rows that a protector makes, without those that it passed through.
+
+    Oversamplers put the real rows first. The game is about what the made ones give away; the real ones would end it.
+    """
+    table, labels = released(protector, X, y)
     n = len(y)
     if len(labels) > n and _same(table[:n], X):
         return table[n:], labels[n:]

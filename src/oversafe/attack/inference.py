@@ -132,10 +132,7 @@ class AttributeInference(Attack):
             raise InputError(
                 f"tolerance is {self.tolerance!r}; it is a share of the range, at least 0 and below 1"
             )
-        tables = {"release": release, "real": real}
-        if holdout is not None:
-            tables["holdout"] = holdout
-        records = read_records(tables)
+        records = read_records({"release": release, "real": real, "holdout": holdout})
         secrets, known = self._columns(records)
         scaled = records.scaled()
         rng = np.random.default_rng(self.random_state)

@@ -10,7 +10,7 @@ from oversafe.attack.bounds import reconstruction_recall_bound
 from oversafe.attack.lines import Lines
 from oversafe.attack.neighbours import Cells
 from oversafe.attack.points import BoolArray, FloatArray, IntArray, Points
-from oversafe.attack.recovery import Records
+from oversafe.attack.recovery import Recovered
 from oversafe.attack.segments import shares_of
 
 # Below this share of rows between records nothing is said about the sampler.
@@ -57,7 +57,7 @@ class Kind:
     recall_bound: float | None = None
 
 
-def recognise(points: Points, lines: Lines, records: Records) -> Kind:
+def recognise(points: Points, lines: Lines, records: Recovered) -> Kind:
     """Tell from recovered records and the rows between them which sampler made a table.
 
     Parameters
@@ -66,7 +66,7 @@ def recognise(points: Points, lines: Lines, records: Records) -> Kind:
         The table.
     lines : Lines
         Its lines.
-    records : Records
+    records : Recovered
         What was recovered from it.
     """
     n_rows = len(points.row)

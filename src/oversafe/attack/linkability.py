@@ -130,10 +130,7 @@ class Linkability(Attack):
         check_count("n_attacks", self.n_attacks)
         if self.protocol not in ("intervals", "published"):
             raise InputError(f"protocol is {self.protocol!r}; use 'intervals' or 'published'")
-        tables = {"release": release, "real": real}
-        if holdout is not None:
-            tables["holdout"] = holdout
-        records = read_records(tables)
+        records = read_records({"release": release, "real": real, "holdout": holdout})
         sides = self._sides(records)
         scaled = records.scaled()
         rng = np.random.default_rng(self.random_state)

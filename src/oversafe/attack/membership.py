@@ -19,8 +19,8 @@ from oversafe.attack.game import (
     Targets,
     check_game,
     choose_targets,
+    made_rows,
     membership_result,
-    release,
     seeded_copy,
     without,
 )
@@ -344,7 +344,7 @@ class _General:
         return self.statistics.of(rows), local
 
     def _rows(self, position: int | None, seed: int) -> Matrix:
-        table, labels = release(
+        table, labels = made_rows(
             seeded_copy(self.protector, seed), without(self.X, position), without(self.y, position)
         )
         chosen = np.asarray(labels).ravel() == self.label

@@ -16,7 +16,7 @@ from oversafe.attack.kind import recognise
 from oversafe.attack.lines import neighbors_to_search, random_axis
 from oversafe.attack.noise import lines_at_their_error
 from oversafe.attack.points import BoolArray, FloatArray, IntArray, Points, read_points
-from oversafe.attack.recovery import Records, find_records
+from oversafe.attack.recovery import Recovered, find_records
 from oversafe.attack.segments import WIDTH_OF_SPREAD, shares_of
 from oversafe.errors import InputError
 
@@ -314,7 +314,7 @@ def _released_row(places: FloatArray, radius: FloatArray, points: Points) -> Int
 
 
 def _in_units(
-    records: Records, released: IntArray, points: Points
+    records: Recovered, released: IntArray, points: Points
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """Return the records in the table's columns and units, the errors of their values, and which are estimates."""
     table, places = points.frame, records.places
@@ -357,7 +357,7 @@ def _names_of(chosen: pd.DataFrame) -> list[str]:
 
 
 def _filled_in(
-    records: Records, column: FloatArray, error: float, released: IntArray, points: Points
+    records: Recovered, column: FloatArray, error: float, released: IntArray, points: Points
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Return what the records have in a column that took no part in the geometry, its errors, and what is estimated.
 
@@ -389,7 +389,7 @@ def _filled_in(
 
 
 def _between(
-    records: Records,
+    records: Recovered,
     given: FloatArray,
     error: float,
     slack: FloatArray,
@@ -429,7 +429,7 @@ def _values_of_released(column: FloatArray, released: IntArray, points: Points) 
     return np.where((released >= 0) & (lowest[point] == highest[point]), column[released], np.nan)
 
 
-def _errors_of_shares(records: Records, points: Points) -> FloatArray:
+def _errors_of_shares(records: Recovered, points: Points) -> FloatArray:
     """Return how far each row on a segment may be from its place there, as a share of the segment."""
     refined = records.refined
     if points.exact or not len(refined.rows):

@@ -30,7 +30,7 @@ _TURNS = 3
 
 
 @dataclass(frozen=True)
-class Records:
+class Recovered:
     """The records recovered from a table.
 
     Parameters
@@ -62,7 +62,7 @@ class Records:
 
 def find_records(
     points: Points, lines: Lines, *, min_lines: int | None, go_on: bool, n_jobs: int | None
-) -> Records:
+) -> Recovered:
     """Find the records in which the lines of a table end.
 
     Parameters
@@ -178,11 +178,13 @@ class _Search:
         self._segments = grown.segments
         return len(grown.rows)
 
-    def records(self) -> Records:
+    def records(self) -> Recovered:
         """Return what was found."""
         refined = refine(self._points.values, self._segments, self.places, self.radius, exact=True)
         support = np.array(self._support, dtype=np.int64)
-        return Records(self.places, self.radius, support, self._rows, self._found_by, self._segments, refined)
+        return Recovered(
+            self.places, self.radius, support, self._rows, self._found_by, self._segments, refined
+        )
 
 
 def _between_ends(lines: Lines, ends: list[IntArray], n: int) -> IntArray:
@@ -203,7 +205,7 @@ def _between_ends(lines: Lines, ends: list[IntArray], n: int) -> IntArray:
     return segments
 
 
-def _settle(points: Points, records: Records, n_jobs: int | None) -> Records:
+def _settle(points: Points, records: Recovered, n_jobs: int | None) -> Recovered:
     """Bring records and the points between them into agreement, and keep the records that have any."""
     for turn in range(_TURNS):
         # What is left of a record's error after all rows have been fitted is below that of a row.
@@ -216,7 +218,7 @@ def _settle(points: Points, records: Records, n_jobs: int | None) -> Records:
         if turn < _TURNS - 1:
             keep = _supported(segments, len(keep))
             keep[keep] = _first_of_same(refined.places[keep], refined.radius[keep])
-        records = Records(
+        records = Recovered(
             refined.places[keep],
             refined.radius[keep],
             _partners(segments, len(keep))[keep],

@@ -21,6 +21,7 @@ from oversafe.attack.game import (
     check_game,
     choose_targets,
     membership_result,
+    released,
     seeded_copy,
     without,
 )
@@ -217,7 +218,7 @@ class _Trainer:
     def __call__(self, position: int | None, targets: IntArray, seed: int) -> Matrix:
         X, y = without(self.X, position), without(self.y, position)
         if self.protector is not None:
-            X, y = _resampled(seeded_copy(self.protector, seed), X, y)
+            X, y = released(seeded_copy(self.protector, seed), X, y)
         asked = self.X.iloc[targets] if isinstance(self.X, pd.DataFrame) else np.asarray(self.X)[targets]
         if self.encoder is not None:
             # Half the precision takes half the time, and a perceptron has no use for more.
@@ -236,17 +237,6 @@ class _Trainer:
         if margins.ndim == 1:
             margins = np.column_stack([-margins, margins])
         return 1 / (1 + np.exp(-margins[:, place[0]]))
-
-
-def _resampled(protector: Any, X: Any, y: Any) -> tuple[Any, Any]:
-    if hasattr(protector, "fit_resample"):
-        return protector.fit_resample(X, y)
-    if hasattr(protector, "fit") and hasattr(protector, "sample"):
-        fitted = protector.fit(X, y)
-        return (protector if fitted is None else fitted).sample()
-    raise InputError(
-        f"{type(protector).__name__} has neither fit_resample nor fit and sample; give a sampler or a synthesizer"
-    )
 
 
 def likelihood_ratios(inside: Matrix, outside: Matrix) -> tuple[Matrix, Matrix]:

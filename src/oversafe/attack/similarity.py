@@ -115,10 +115,7 @@ class ClosestRecord(Attack):
         check_count("n_rows", self.n_rows)
         if self.metric not in ("euclidean", "gower"):
             raise InputError(f"metric is {self.metric!r}; use 'euclidean' or 'gower'")
-        tables = {"release": release, "real": real}
-        if holdout is not None:
-            tables["holdout"] = holdout
-        records = read_records(tables)
+        records = read_records({"release": release, "real": real, "holdout": holdout})
         scaled = records.scaled()
         rng = np.random.default_rng(self.random_state)
         measured = {name: self._sample(scaled[name].shape[1], rng) for name in scaled}
@@ -130,7 +127,7 @@ class ClosestRecord(Attack):
         evidence = _figures(distances, usual)
 
         if holdout is None:
-            risk, interval = _closer_than_usual(distances[:, 0], closest[:, 0], usual[:, 0], measured["real"])
+            risk, interval = _closer_than_usual(distances[:, 0], closest[:, 0], usual[:, 0])
         else:
             risk, interval = self._closer_to_real(records, scaled, measured["release"])
         order = np.argsort(distances[:, 0], kind="stable")[:_SHOWN]
@@ -248,7 +245,7 @@ def _above_chance(
 
 
 def _closer_than_usual(
-    release: FloatArray, record: IntArray, usual: FloatArray, person: IntArray
+    release: FloatArray, record: IntArray, usual: FloatArray
 ) -> tuple[float, tuple[float, float]]:
     """Return how often a released row is closer to its record than a record to its closest other one."""
     finite = np.sort(usual[np.isfinite(usual)])

@@ -190,10 +190,7 @@ class SinglingOut(Attack):
         check_count("n_columns", self.n_columns)
         if self.mode not in ("multivariate", "univariate"):
             raise InputError(f"mode is {self.mode!r}; use 'multivariate' or 'univariate'")
-        tables = {"release": release, "real": real}
-        if holdout is not None:
-            tables["holdout"] = holdout
-        records = read_records(tables)
+        records = read_records({"release": release, "real": real, "holdout": holdout})
         codes = records.codes
         rng = np.random.default_rng(self.random_state)
         width = 1 if self.mode == "univariate" else min(self.n_columns, len(records.names))

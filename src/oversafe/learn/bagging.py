@@ -15,17 +15,15 @@ from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.learn.base import PrivateLearner
 from oversafe.learn.linear import PrivateLogisticRegression
-from oversafe.privacy.guarantee import Guarantee, composed_epsilon, failure_event, pure_event
+from oversafe.privacy.bagging import PUBLIC_LABELS
+from oversafe.privacy.guarantee import Guarantee, approximate_event, composed_epsilon, pure_event
 from oversafe.privacy.ledger import pay
 
 FloatArray = NDArray[np.float64]
-Sampling = Literal["bootstrap", "disjoint", "stratified"]
+Sampling = Literal["subsample", "disjoint", "stratified"]
 
-_STRATIFIED = (
-    "the parts are stratified by class, so the labels count as public: all but the label is protected"
-)
 _BASES = {
-    "bootstrap": "composition of {count} learners, each on a random {share:.3g} of the records (Balle, Barthe and "
+    "subsample": "composition of {count} learners, each on a random {share:.3g} of the records (Balle, Barthe and "
     "Gaboardi 2018, Theorem 9, for the sampling)",
     "disjoint": "parallel composition over {count} learners, each with records of its own",
     "stratified": "parallel composition over {count} learners, each with records of its own",
@@ -46,12 +44,12 @@ class PrivateBaggingClassifier(PrivateLearner):
         How many learners.
     epsilon, delta : float
         The budget of all of them together.
-    sampling : {"bootstrap", "disjoint", "stratified"}, default="disjoint"
-        "bootstrap" gives each learner a random ``max_samples`` of the records; what the learners cost adds up, less
+    sampling : {"subsample", "disjoint", "stratified"}, default="disjoint"
+        "subsample" gives each learner a random ``max_samples`` of the records; what the learners cost adds up, less
         with a delta above 0. "disjoint" deals the records out, so that each learner may spend the whole epsilon.
         "stratified" deals them out class by class, which takes the labels as public: the guarantee is nominal.
     max_samples : float, default=0.632
-        The share of the records that each learner sees with "bootstrap": as many as a bootstrap sample has distinct
+        The share of the records that each learner sees with "subsample": as many as a bootstrap sample has distinct
         ones. No record is drawn twice, as it would count twice.
     voting : {"soft", "hard"}, default="soft"
         Whether probabilities are averaged or classes counted.
@@ -122,7 +120,7 @@ class PrivateBaggingClassifier(PrivateLearner):
         epsilon, delta, total, event = self._budget(count, len(codes))
         self.learner_epsilon_ = epsilon
         if self.sampling == "stratified":
-            caveats.append(_STRATIFIED)
+            caveats.append(PUBLIC_LABELS)
         base = self._base(epsilon, delta)
         if not (hasattr(base, "epsilon") and "epsilon" in base.get_params()):
             raise InputError(
@@ -168,12 +166,11 @@ class PrivateBaggingClassifier(PrivateLearner):
 
     def _budget(self, count: int, n: int) -> tuple[float, float, float, Any]:
         """Return each learner's epsilon and delta, the epsilon of all and their event."""
-        from dp_accounting import ComposedDpEvent, SelfComposedDpEvent
+        from dp_accounting import SelfComposedDpEvent
 
         epsilon, delta = float(self.epsilon), float(self.delta)
-        if self.sampling != "bootstrap":
-            event = pure_event(epsilon)
-            return epsilon, delta, epsilon, ComposedDpEvent([event, failure_event(delta)]) if delta else event
+        if self.sampling != "subsample":
+            return epsilon, delta, epsilon, approximate_event(epsilon, delta)
 
         # The share that a sample really has: at least one row is drawn.
         share = self._sample_size(n) / n
@@ -211,7 +208,7 @@ class PrivateBaggingClassifier(PrivateLearner):
         self, codes: NDArray[np.int64], count: int, rng: np.random.Generator
     ) -> list[NDArray[np.int64]]:
         n = len(codes)
-        if self.sampling == "bootstrap":
+        if self.sampling == "subsample":
             return [np.sort(rng.permutation(n)[: self._sample_size(n)]) for _ in range(count)]
         order = rng.permutation(n)
         if self.sampling == "stratified":

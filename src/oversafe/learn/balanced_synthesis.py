@@ -17,6 +17,7 @@ from oversafe.data.encode import column_codes, domain_codes
 from oversafe.data.labels import found_classes
 from oversafe.data.schema import Schema, check_table
 from oversafe.errors import InputError
+from oversafe.learn.base import private_tags, refuse_weights
 from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.base import Synthesizer
 from oversafe.protect.mixture import PrivateMixture
@@ -117,10 +118,7 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
         **refused
             ``sample_weight`` is refused: the guarantee does not cover weights that nobody paid for.
         """
-        if any(value is not None for value in refused.values()):
-            raise InputError(
-                f"{next(iter(refused))} was given, and the guarantee does not cover it; leave it out"
-            )
+        refuse_weights(refused)
         check_count("n_samples", self.n_samples, 2)
         table, labels = self._read(X, y)
         inner = self._synthesizer().fit(table, labels)
@@ -213,10 +211,8 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
         return np.hstack([_features(column, table[column.name], plain) for column in schema])
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # Noise enough to hide a record among the few hundred of a check leaves little to score.
-        tags.classifier_tags.poor_score = True
-        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        tags = private_tags(super().__sklearn_tags__(), self.random_state)
+        tags.input_tags.string = True
         return tags
 
 

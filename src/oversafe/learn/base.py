@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -15,21 +16,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from oversafe.checks import check_positive
+from oversafe.checks import check_share
 from oversafe.data.column import Column
 from oversafe.data.encode import column_codes
 from oversafe.data.labels import check_label_kind, found_classes, in_order
 from oversafe.data.schema import Schema, check_table
 from oversafe.errors import InputError
-from oversafe.learn.features import (
-    FeatureMap,
-    Scaling,
-    check_schema,
-    costs_epsilon,
-    learn_features,
-    resolve_scaling,
-    unpaid,
-)
+from oversafe.learn.features import Scaling, check_schema, costs_epsilon, resolve_scaling, unpaid
+from oversafe.privacy.domains import LABELS_READ
+from oversafe.privacy.estimates import positive_counts
 from oversafe.privacy.guarantee import (
     SEEDED,
     Guarantee,
@@ -39,14 +34,15 @@ from oversafe.privacy.guarantee import (
     pure_event,
 )
 from oversafe.privacy.ledger import pay
+from oversafe.privacy.mechanisms import noisy_counts
 from oversafe.privacy.surroundings import surrounding_caveats, warn_if_tuned
 
 FloatArray = NDArray[np.float64]
 
-LABELS_READ = (
-    "the set of labels was read from the data; declare it with classes=, or in the schema file with the label's "
-    'categories and domain = "public"'
-)
+# What may be looked at before the fit, and its share of epsilon: the columns' scale where it has to be found, and the
+# class counts.
+SCALE, CLASS_COUNTS = "the scale of the columns", "the class counts"
+_SHARES = {SCALE: 0.2, CLASS_COUNTS: 0.05}
 COLUMNS_READ = "the kinds, ranges and categories of the columns were read from the data; give a schema"
 
 
@@ -88,10 +84,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         **refused
             ``sample_weight`` is refused: the guarantee does not cover weights that nobody paid for.
         """
-        if any(value is not None for value in refused.values()):
-            raise InputError(
-                f"{next(iter(refused))} was given, and the guarantee does not cover it; use class_weight instead"
-            )
+        refuse_weights(refused)
         # Not of this fit, should it fail.
         self.__dict__.pop("guarantee_", None)
         self._check_budget()
@@ -117,7 +110,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
             for label, value in weight.items():
                 if label not in known:
                     raise InputError(f"class_weight names the class {label!r}; the classes are {known}")
-                check_positive(f"class_weight of {label!r}", value)
+                check_share(f"class_weight of {label!r}", value, 1e-50, 1e50)
         elif weight not in (None, "balanced", "threshold"):
             raise InputError(
                 f"class_weight = {weight!r} was given; use None, 'balanced', 'threshold' or a dict of public weights"
@@ -182,7 +175,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         return table, inferred, [COLUMNS_READ]
 
     def _read_again(self, X: Any) -> Any:
-        if not self._features_are_mixed():
+        if self._feature_schema() is None:
             return validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False)
         if not isinstance(X, pd.DataFrame):
             X = np.asarray(X)
@@ -190,9 +183,6 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
             return pd.DataFrame(X, columns=_names(self._feature_schema(), X))
         validate_data(self, X, skip_check_array=True, reset=False)
         return X.set_axis([str(name) for name in X.columns], axis=1)
-
-    def _features_are_mixed(self) -> bool:
-        return self._feature_schema() is not None
 
     def _feature_schema(self) -> Any:
         features = getattr(self, "features_", None)
@@ -273,13 +263,33 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         return guarantee
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # Noise enough to hide a record among the few hundred of a check leaves little to score.
-        tags.classifier_tags.poor_score = True
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.non_deterministic = self.random_state is None
-        return tags
+        return private_tags(super().__sklearn_tags__(), self.random_state)
+
+
+def refuse_weights(refused: Mapping[str, Any]) -> None:
+    """Refuse what scikit-learn's classifiers take in fit beside X and y."""
+    for name, value in refused.items():
+        if value is not None:
+            raise InputError(f"{name} was given, and the guarantee does not cover it; leave it out")
+
+
+def private_tags(tags: Any, seed: int | None) -> Any:
+    """Return scikit-learn's tags of a private classifier."""
+    # Noise enough to hide a record among the few hundred of a check leaves little to score.
+    tags.classifier_tags.poor_score = True
+    tags.input_tags.allow_nan = tags.input_tags.categorical = True
+    tags.non_deterministic = seed is None
+    return tags
+
+
+def split_epsilon(epsilon: float, *, scale: bool, counts: bool = False) -> tuple[dict[str, float], float]:
+    """Return what the looks before the fit take of epsilon, and what is left for the fit."""
+    spent = {
+        what: share * epsilon
+        for (what, share), wanted in zip(_SHARES.items(), (scale, counts), strict=True)
+        if wanted
+    }
+    return spent, epsilon - math.fsum(spent.values())
 
 
 def plan_features(learner: Any, table: Any, schema: Schema | None) -> tuple[Scaling, bool, list[str]]:
@@ -298,18 +308,18 @@ def plan_features(learner: Any, table: Any, schema: Schema | None) -> tuple[Scal
     return scaling, costs, unpaid(scaling, schema)
 
 
-def make_features(
-    learner: Any,
-    table: Any,
-    schema: Schema | None,
-    scaling: Scaling,
-    epsilon: float,
-    rng: np.random.Generator | None,
-) -> FeatureMap:
-    """Return the map from records to vectors, paid for where need be."""
-    return learn_features(
-        table, schema=schema, scaling=scaling, data_norm=learner.data_norm, epsilon=epsilon, rng=rng
-    )
+def private_counts(
+    codes: NDArray[np.int64], n_classes: int, epsilon: float, rng: np.random.Generator | None
+) -> FloatArray:
+    """Return the class counts with noise, each at least 1; they add up to the number of rows, which is public."""
+    n, counts = len(codes), np.bincount(codes, minlength=n_classes)
+    if n_classes == 2:
+        # The other count follows from this one, which a replaced record moves by one.
+        noisy = noisy_counts(counts[1:], sensitivity=1, epsilon=epsilon, random_state=rng)[0]
+        ones = float(np.clip(noisy, 1, max(n - 1, 1)))
+        return np.array([max(n - ones, 1.0), ones])
+    noisy = noisy_counts(counts, sensitivity=2, epsilon=epsilon, random_state=rng)
+    return positive_counts(noisy, n).astype(np.float64)
 
 
 def _is_mixed(X: Any) -> bool:

@@ -15,6 +15,7 @@ from oversafe.checks import check_count
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.learn.balanced_synthesis import BalancedSynthesisClassifier
+from oversafe.learn.base import private_tags
 from oversafe.learn.linear import PrivateLogisticRegression
 from oversafe.privacy.guarantee import check_delta, check_epsilon
 from oversafe.privacy.ledger import DatasetLedger
@@ -250,9 +251,6 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         return 2
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # Noise enough to hide a record among the few hundred of a check leaves little to score.
-        tags.classifier_tags.poor_score = True
-        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
-        tags.non_deterministic = self.random_state is None
+        tags = private_tags(super().__sklearn_tags__(), self.random_state)
+        tags.input_tags.string = True
         return tags

@@ -10,22 +10,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oversafe.checks import check_choice
+from oversafe.checks import check_choice, check_share
 from oversafe.data.column import Column
 from oversafe.data.encode import column_codes, domain_codes
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.privacy.accountant import Accountant
+from oversafe.privacy.domains import UNPAID
 from oversafe.privacy.estimates import private_bounds
 from oversafe.text import listed
 
 FloatArray = NDArray[np.float64]
 Scaling = Literal["auto", "private", "none", "standard"]
 
-_UNPAID = {
-    "data": "the domains of these columns were read from the data without noise",
-    "private estimate": "the private estimates of these columns' domains are not paid from this budget",
-}
 _STANDARD = "the columns were standardised by their mean and deviation in the data, without noise"
 # The mean square of a number that is scaled to [-1, 1], for the norm at which records are cut off by default.
 _MEAN_SQUARE = 0.25
@@ -52,11 +49,6 @@ class FeatureMap:
     centre: FloatArray | None = None
     spread: FloatArray | None = None
     limit: float = math.inf
-
-    @property
-    def width(self) -> int | None:
-        """How many numbers a record becomes, if a schema says so."""
-        return None if self.schema is None else sum(encoded_width(column) for column in self.schema)
 
     def apply(self, X: Any) -> FloatArray:
         """Return the vectors of some records."""
@@ -122,12 +114,8 @@ def learn_features(
 def resolve_scaling(scaling: str, schema: Schema | None, data_norm: float | None) -> Scaling:
     """Return what "auto" means: as given where a public norm is stated, else paid for."""
     check_choice("scaling", scaling, get_args(Scaling))
-    if data_norm is not None and not (
-        isinstance(data_norm, int | float | np.number)
-        and not isinstance(data_norm, bool)
-        and 0 < data_norm < 1e150
-    ):
-        raise InputError(f"data_norm = {data_norm!r} was given; it is a finite number above 0, or None")
+    if data_norm is not None:
+        check_share("data_norm", data_norm, 1e-50, 1e50)
     if schema is not None:
         return "none"
     if scaling == "auto":
@@ -146,8 +134,8 @@ def unpaid(scaling: Scaling, schema: Schema | None) -> list[str]:
     """Return what the map reads from the data without paying, in sentences."""
     if schema is None:
         return [_STANDARD] if scaling == "standard" else []
-    named = {domain: [column.name for column in schema if column.domain == domain] for domain in _UNPAID}
-    return [f"{caveat}: {listed(named[domain])}" for domain, caveat in _UNPAID.items() if named[domain]]
+    named = {domain: [column.name for column in schema if column.domain == domain] for domain in UNPAID}
+    return [f"{caveat}: {listed(named[domain])}" for domain, caveat in UNPAID.items() if named[domain]]
 
 
 def shorten(matrix: FloatArray, norm: float, own: bool = False) -> FloatArray:

@@ -14,9 +14,15 @@ from oversafe.checks import check_count, check_positive
 from oversafe.data.encode import column_codes, domain_codes
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError, import_extra
-from oversafe.learn.base import PrivateLearner, plan_features
+from oversafe.learn.base import (
+    CLASS_COUNTS,
+    SCALE,
+    PrivateLearner,
+    plan_features,
+    private_counts,
+    split_epsilon,
+)
 from oversafe.learn.features import learn_features, resolve_scaling
-from oversafe.learn.linear import _private_counts
 from oversafe.privacy.gradients import NoisyGradient, noise_for_steps, seeded_torch
 from oversafe.privacy.guarantee import Guarantee, check_delta, check_epsilon
 from oversafe.privacy.noise import random_source
@@ -33,9 +39,6 @@ _BASIS = (
     "(the docs page 'Guarantees, proofs and errata', section 'Noisy gradients')"
 )
 _NOT_PRIVATE = "epsilon = None was given, so the model is trained without noise"
-# Shares of epsilon: for the class counts, and for the scale of the columns where it has to be found.
-_PRIOR_SHARE = 0.05
-_SCALING_SHARE = 0.2
 _EPOCHS, _EPOCHS_WITHOUT_NOISE = 20, 100
 # Without noise a tenth of the rows tells when to stop: after so many epochs that did not help.
 _HELD_OUT, _PATIENCE = 0.1, 16
@@ -194,13 +197,12 @@ class PrivateFTTransformer(PrivateLearner):
             self._train(table, codes, counts, _EPOCHS_WITHOUT_NOISE, 0.0, rng)
             # What was read without paying for it matters only where something is promised.
             return Guarantee.none(_NOT_PRIVATE, *(caveat for caveat in caveats if caveat == TUNED))
-        epsilon = float(self.epsilon)
         scaling, costs, found = plan_features(self, table, schema)
-        shares = {"the scale of the columns": _SCALING_SHARE} if costs and scaling == "private" else {}
-        if self.class_weight in ("balanced", "threshold"):
-            shares["the class counts"] = _PRIOR_SHARE
-        spent = {what: share * epsilon for what, share in shares.items()}
-        fit_epsilon = epsilon - math.fsum(spent.values())
+        spent, fit_epsilon = split_epsilon(
+            float(self.epsilon),
+            scale=costs and scaling == "private",
+            counts=self.class_weight in ("balanced", "threshold"),
+        )
         # The number of rows is public, so the noise is known before anything is looked at.
         rate, steps = self._plan(n, _EPOCHS)
         noise = noise_for_steps(fit_epsilon, float(self.delta), rate=rate, steps=steps)
@@ -209,11 +211,10 @@ class PrivateFTTransformer(PrivateLearner):
         if schema is not None:
             self.features_ = TokenMap.of_schema(schema)
         else:
-            ranges = spent.get("the scale of the columns", 0.0)
-            self.features_ = TokenMap.of_numbers(table, scaling, ranges, rng)
+            self.features_ = TokenMap.of_numbers(table, scaling, spent.get(SCALE, 0.0), rng)
         counts = np.full(n_classes, n / n_classes)
-        if "the class counts" in spent:
-            counts = self.class_counts_ = _private_counts(codes, n_classes, spent["the class counts"], rng)
+        if CLASS_COUNTS in spent:
+            counts = self.class_counts_ = private_counts(codes, n_classes, spent[CLASS_COUNTS], rng)
         self._train(table, codes, counts, _EPOCHS, noise, rng)
         return promised
 

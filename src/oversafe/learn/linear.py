@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oversafe.checks import check_choice, check_count, check_positive
+from oversafe.checks import check_choice, check_count, check_share
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
-from oversafe.learn.base import PrivateLearner, make_features, plan_features
-from oversafe.learn.features import encoded_width
+from oversafe.learn.base import (
+    CLASS_COUNTS,
+    SCALE,
+    PrivateLearner,
+    plan_features,
+    private_counts,
+    split_epsilon,
+)
+from oversafe.learn.features import encoded_width, learn_features
 from oversafe.learn.objective import Calibration, LossName, Method, Risk, calibrate, paper_calibration
 from oversafe.learn.solver import Problem
 from oversafe.privacy.guarantee import Guarantee
-from oversafe.privacy.mechanisms import noisy_counts
 from oversafe.privacy.noise import gaussian, random_source, spherical_laplace
 
 FloatArray = NDArray[np.float64]
@@ -34,9 +39,6 @@ _BASES = {
     "output": "output perturbation of a strongly convex minimiser (Chaudhuri, Monteleoni and Sarwate 2011)",
     "gaussian": "objective perturbation with normal noise, by its hockey-stick divergence",
 }
-# Shares of epsilon: for the class counts, and for the scale of the columns where it has to be found.
-_PRIOR_SHARE = 0.05
-_SCALING_SHARE = 0.2
 # The constant that stands for the intercept, relative to data_norm. Where the class prior is paid for there is less
 # for the intercept to learn.
 _INTERCEPT_WITH_PRIOR, _INTERCEPT_ALONE = 0.3, 0.5
@@ -64,29 +66,31 @@ class _PrivateLinear(PrivateLearner):
         rng = random_source(self.random_state)
         scaling, costs, found = plan_features(self, table, schema)
         caveats += found
-        shares = {"the scale of the columns": _SCALING_SHARE} if costs else {}
-        if self._pays_for_counts(n_classes):
-            shares["the class counts"] = _PRIOR_SHARE
-        spent = {what: share * float(self.epsilon) for what, share in shares.items()}
-        fit_epsilon = float(self.epsilon) - math.fsum(spent.values())
+        spent, fit_epsilon = split_epsilon(
+            float(self.epsilon), scale=costs, counts=self._pays_for_counts(n_classes)
+        )
 
         # Everything up to the guarantee depends on public facts alone, so that a ledger can refuse before any noise.
         if self.calibration == "paper":
             caveats.append(_PAPER)
-        width = self._width(table, schema)
-        plan = self._plan(Risk(self._loss(n_classes), 1.0, width, n_classes), fit_epsilon, n, self.method)
+        plan = self._plan(1.0, self._width(table, schema), fit_epsilon, n, self.method)
         delta = float(self.delta) if plan.method == "gaussian" else 0.0
         looks = [*spent.items(), ("the fit", fit_epsilon)]
         promised = self._promise(looks, delta, _BASES[plan.method], caveats)
         self.method_ = plan.method
 
-        self.features_ = make_features(
-            self, table, schema, scaling, spent.get("the scale of the columns", 0.0), rng
+        self.features_ = learn_features(
+            table,
+            schema=schema,
+            scaling=scaling,
+            data_norm=self.data_norm,
+            epsilon=spent.get(SCALE, 0.0),
+            rng=rng,
         )
         self._prepare(_columns(table, schema), rng)
         counts = None
-        if "the class counts" in spent:
-            counts = _private_counts(codes, n_classes, spent["the class counts"], rng)
+        if CLASS_COUNTS in spent:
+            counts = private_counts(codes, n_classes, spent[CLASS_COUNTS], rng)
         self._minimise(self._vectors(table), codes, counts, fit_epsilon, rng)
         return promised
 
@@ -96,7 +100,7 @@ class _PrivateLinear(PrivateLearner):
     # --------------------------------------------------------------------------------------- the settings
 
     def _check_settings(self) -> None:
-        check_positive("C", self.C)
+        check_share("C", self.C, 1e-50, 1e50)
         check_choice("method", self.method, ("auto", *get_args(Method)))
         if self.method == "gaussian" and not self.delta:
             raise InputError("method = 'gaussian' needs a delta above 0, such as 1e-9")
@@ -109,11 +113,11 @@ class _PrivateLinear(PrivateLearner):
             )
         self._check_class_weight(self.class_weight)
         if self.intercept_scaling is not None:
-            check_positive("intercept_scaling", self.intercept_scaling)
+            check_share("intercept_scaling", self.intercept_scaling, 1e-50, 1e50)
 
     def _moving_weights(self, n_classes: int) -> bool:
         """Whether the weights are the data's own class frequencies, which objective perturbation covers itself."""
-        return self.class_weight == "balanced" and self._problems_are_binary(n_classes) and not self.delta
+        return self.class_weight == "balanced" and self._loss(n_classes) != "softmax" and not self.delta
 
     def _pays_for_counts(self, n_classes: int) -> bool:
         if self.class_weight == "threshold":
@@ -121,12 +125,6 @@ class _PrivateLinear(PrivateLearner):
         if self.calibration == "paper":
             return False
         return self.class_weight == "balanced" and not self._moving_weights(n_classes)
-
-    def _problems_are_binary(self, n_classes: int) -> bool:
-        return n_classes == 2
-
-    def _n_problems(self, n_classes: int) -> int:
-        return 1
 
     def _loss(self, n_classes: int) -> LossName:
         raise NotImplementedError
@@ -138,19 +136,21 @@ class _PrivateLinear(PrivateLearner):
         """Return how many columns are fitted, without the intercept."""
         return _columns(table, schema)
 
-    def _plan(self, risk: Risk, epsilon: float, n: int, method: str) -> Calibration:
+    def _plan(self, radius: float, width: int, epsilon: float, n: int, method: str) -> Calibration:
         """Return the method and its noise; of several methods the one that moves the coefficients least."""
-        n_classes = risk.n_classes
-        risk = replace(
-            risk,
-            dimension=(risk.dimension + bool(self.fit_intercept))
-            * (n_classes - 1 if risk.loss == "softmax" else 1),
-            n_classes=n_classes if risk.loss == "softmax" else 2,
+        n_classes = len(self.classes_)
+        loss = self._loss(n_classes)
+        joint = n_classes if loss == "softmax" else 2
+        risk = Risk(
+            loss,
+            radius,
+            dimension=(width + bool(self.fit_intercept)) * (joint - 1),
+            n_classes=joint,
             curvature=self._curvature(),
             weights_move=self._moving_weights(n_classes),
             weight=self._largest_weight(),
         )
-        problems = self._n_problems(n_classes)
+        problems = n_classes if n_classes > joint else 1
         epsilon, delta, ridge = epsilon / problems, float(self.delta) / problems, 1 / float(self.C)
         if self.calibration == "paper":
             return paper_calibration(risk, epsilon, n=n, ridge=ridge, columns=risk.dimension)
@@ -209,13 +209,12 @@ class _PrivateLinear(PrivateLearner):
                 share * self._norm() if self.intercept_scaling is None else float(self.intercept_scaling)
             )
         radius = math.hypot(self._norm(), constant) * (1 + 1e-9)
-        plan = self._plan(Risk(self._loss(n_classes), radius, d, n_classes), epsilon, n, self.method_)
+        plan = self._plan(radius, d, epsilon, n, self.method_)
         columns = []
         for positive, members, k in self._problems(codes, n_classes):
-            weights = self._class_weights(members, _gathered(counts, positive, k), k)
-            offset = (
-                self._offset(_gathered(counts, positive, k)) if self.class_weight == "threshold" else None
-            )
+            gathered = _gathered(counts, positive)
+            weights = self._class_weights(members, gathered, k)
+            offset = self._offset(gathered) if self.class_weight == "threshold" else None
             problem = Problem(
                 vectors,
                 members,
@@ -239,7 +238,9 @@ class _PrivateLinear(PrivateLearner):
         self, codes: NDArray[np.int64], n_classes: int
     ) -> list[tuple[int | None, NDArray[np.int64], int]]:
         """Return the problems to solve: the class that is told from the others, the codes, how many classes."""
-        return [(None, codes, n_classes)]
+        if n_classes == 2 or self._loss(n_classes) == "softmax":
+            return [(None, codes, n_classes)]
+        return [(c, (codes == c).astype(np.int64), 2) for c in range(n_classes)]
 
     def _problem_settings(self) -> dict[str, Any]:
         return {}
@@ -256,26 +257,11 @@ class _PrivateLinear(PrivateLearner):
         return self._vectors(table) @ self.coef_.T + self.intercept_
 
 
-def _private_counts(
-    codes: NDArray[np.int64], n_classes: int, epsilon: float, rng: np.random.Generator | None
-) -> FloatArray:
-    """Return the class counts with noise, each at least 1; they add up to the number of rows, which is public."""
-    n, counts = len(codes), np.bincount(codes, minlength=n_classes)
-    if n_classes == 2:
-        # The other count follows from this one, which a replaced record moves by one.
-        noisy = noisy_counts(counts[1:], sensitivity=1, epsilon=epsilon, random_state=rng)[0]
-        ones = float(np.clip(noisy, 1, max(n - 1, 1)))
-        return np.array([max(n - ones, 1.0), ones])
-    noisy = noisy_counts(counts, sensitivity=2, epsilon=epsilon, random_state=rng)
-    clipped = np.maximum(noisy, 1).astype(np.float64)
-    return clipped * (n / clipped.sum())
-
-
 def _columns(table: Any, schema: Schema | None) -> int:
     return table.shape[1] if schema is None else sum(encoded_width(column) for column in schema)
 
 
-def _gathered(counts: FloatArray | None, positive: int | None, n_classes: int) -> FloatArray | None:
+def _gathered(counts: FloatArray | None, positive: int | None) -> FloatArray | None:
     if counts is None or positive is None:
         return counts
     return np.array([max(counts.sum() - counts[positive], 1.0), counts[positive]])
@@ -549,10 +535,9 @@ class PrivateLinearSVC(_PrivateLinear):
     def _check_settings(self) -> None:
         super()._check_settings()
         check_choice("kernel", self.kernel, ("linear", "rbf"))
-        if not (isinstance(self.width, int | float) and 0 < self.width < 1e6):
-            raise InputError(f"width = {self.width!r} was given; it is a number above 0, such as 0.5")
+        check_share("width", self.width, 1e-6, 1e6)
         if self.gamma is not None:
-            check_positive("gamma", self.gamma)
+            check_share("gamma", self.gamma, 1e-50, 1e50)
         check_count("n_components", self.n_components)
 
     def _loss(self, n_classes: int) -> LossName:
@@ -560,19 +545,6 @@ class PrivateLinearSVC(_PrivateLinear):
 
     def _curvature(self) -> float:
         return 1 / (2 * float(self.width))
-
-    def _problems_are_binary(self, n_classes: int) -> bool:
-        return True
-
-    def _n_problems(self, n_classes: int) -> int:
-        return 1 if n_classes == 2 else n_classes
-
-    def _problems(
-        self, codes: NDArray[np.int64], n_classes: int
-    ) -> list[tuple[int | None, NDArray[np.int64], int]]:
-        if n_classes == 2:
-            return [(None, codes, 2)]
-        return [(c, (codes == c).astype(np.int64), 2) for c in range(n_classes)]
 
     def _problem_settings(self) -> dict[str, Any]:
         return {"loss": "huber", "width": float(self.width)}

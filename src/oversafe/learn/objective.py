@@ -80,8 +80,6 @@ class Calibration:
         The norm of the gradient at which the solver may stop.
     tolerance_scale : float
         The scale of the noise that hides the rest.
-    epsilon, delta : float
-        What the fit costs in all.
     """
 
     method: Method
@@ -90,8 +88,6 @@ class Calibration:
     scale: float
     tolerance: float
     tolerance_scale: float
-    epsilon: float
-    delta: float = 0.0
 
     def expected_error(self, risk: Risk, n: int) -> float:
         """Return about how far noise and ridge move the coefficients, from public facts alone.
@@ -132,30 +128,35 @@ def calibrate(
     """
     exact = epsilon * (1 - TOLERANCE_SHARE)
     ridge = max(ridge, RIDGE_FACTOR[risk.loss] * risk.weight * risk.radius**2 / exact)
-    tolerance = solver_tolerance(risk, n)
     if method == "output":
+        tolerance = solver_tolerance(risk, n)
         # Its noise falls with the ridge alone: the ridge at which noise and shrinkage are about the same.
         even = risk.dimension * risk.sensitivity * data_curvature(risk, n) * risk.radius / (2 * epsilon)
         ridge = max(ridge, math.sqrt(even))
         # The solver's error adds to the sensitivity; no further noise is needed.
         scale = (risk.sensitivity + 2 * tolerance) / (ridge * epsilon)
-        return Calibration(method, ridge, epsilon, scale, tolerance, 0.0, epsilon)
-    tolerance_scale = 2 * tolerance / (ridge * epsilon * TOLERANCE_SHARE)
+        return Calibration(method, ridge, epsilon, scale, tolerance, 0.0)
+    if risk.loss == "huber":
+        # However narrow its bend, the determinant takes at most half of epsilon.
+        steep = 4 / exact if risk.weights_move else 1 / math.expm1(min(exact / 2, 700.0))
+        ridge = max(ridge, steep * risk.curvature * risk.weight * risk.radius**2)
     if method == "gaussian":
-        sigma = gaussian_sigma(risk, exact, delta, ridge)
-        return Calibration(method, ridge, exact, sigma, tolerance, tolerance_scale, epsilon, delta)
-    noise_epsilon = split(risk, exact, ridge)
-    if noise_epsilon <= 0:
-        raise InputError(
-            f"epsilon = {epsilon:g} cannot pay for a ridge of {ridge:g}; lower C or raise epsilon"
-        )
-    scale = risk.sensitivity / noise_epsilon
-    return Calibration(method, ridge, noise_epsilon, scale, tolerance, tolerance_scale, epsilon)
+        noise_epsilon, scale = exact, gaussian_sigma(risk, exact, delta, ridge)
+    else:
+        noise_epsilon = split(risk, exact, ridge)
+        scale = risk.sensitivity / noise_epsilon
+    tolerance = solver_tolerance(risk, n, risk.dimension * scale)
+    return Calibration(
+        method, ridge, noise_epsilon, scale, tolerance, 2 * tolerance / (ridge * epsilon * TOLERANCE_SHARE)
+    )
 
 
-def solver_tolerance(risk: Risk, n: int) -> float:
-    """Return the norm of the gradient that every solver run must reach; rounding takes less than half of it."""
-    return 1e-7 * risk.weight * risk.radius * max(1.0, n / 1e5)
+def solver_tolerance(risk: Risk, n: int, noise: float = 0.0) -> float:
+    """Return the norm of the gradient that every solver run must reach; rounding takes less than half of it.
+
+    The gradient's rounding grows with the number of records, and with the length of the noise in the objective.
+    """
+    return max(1e-7 * risk.weight * risk.radius * max(1.0, n / 1e5), 1e-14 * noise)
 
 
 def split(risk: Risk, epsilon: float, ridge: float) -> float:
@@ -270,12 +271,6 @@ def paper_calibration(risk: Risk, epsilon: float, *, n: int, ridge: float, colum
     else:
         ridge = max(ridge, risk.curvature / math.expm1(epsilon / 4))
         noise_epsilon = epsilon / 3
-    return Calibration(
-        "objective",
-        ridge * risk.radius**2,
-        noise_epsilon,
-        3 * risk.radius / noise_epsilon,
-        solver_tolerance(risk, n),
-        0.0,
-        epsilon,
-    )
+    scale = 3 * risk.radius / noise_epsilon
+    tolerance = solver_tolerance(risk, n, risk.dimension * scale)
+    return Calibration("objective", ridge * risk.radius**2, noise_epsilon, scale, tolerance, 0.0)

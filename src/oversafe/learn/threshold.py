@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
-from oversafe.learn.base import PrivateLearner, make_features, plan_features
+from oversafe.learn.base import SCALE, PrivateLearner, plan_features, split_epsilon
+from oversafe.learn.features import learn_features
 from oversafe.learn.objective import gaussian_delta
 from oversafe.privacy.guarantee import Guarantee, check_delta, check_epsilon
 from oversafe.privacy.noise import gaussian, random_source, spherical_laplace
 
 FloatArray = NDArray[np.float64]
 
-_SCALING_SHARE = 0.2
 _BASES = {
     False: "one noisy vector of class sums and sizes, with noise that falls with its Euclidean norm",
     True: "one noisy vector of class sums and sizes, with normal noise (Balle and Wang 2018, Theorem 8)",
@@ -112,13 +112,18 @@ class PrivateThresholdClassifier(PrivateLearner):
             raise InputError(f"gamma = {gamma} was given for {n_classes} classes; with more than two use 0.5")
         rng = random_source(self.random_state)
         scaling, costs, found = plan_features(self, table, schema)
-        scale_epsilon = _SCALING_SHARE * float(self.epsilon) if costs else 0.0
-        epsilon = float(self.epsilon) - scale_epsilon
-        looks = [("the scale of the columns", scale_epsilon)] if costs else []
-        looks.append(("the class sums and sizes", epsilon))
+        spent, epsilon = split_epsilon(float(self.epsilon), scale=costs)
+        looks = [*spent.items(), ("the class sums and sizes", epsilon)]
         promised = self._promise(looks, float(self.delta), _BASES[bool(self.delta)], [*caveats, *found])
 
-        self.features_ = make_features(self, table, schema, scaling, scale_epsilon, rng)
+        self.features_ = learn_features(
+            table,
+            schema=schema,
+            scaling=scaling,
+            data_norm=self.data_norm,
+            epsilon=spent.get(SCALE, 0.0),
+            rng=rng,
+        )
         vectors = self.features_.apply(table)
         radius, d = self.features_.norm, vectors.shape[1]
         totals = np.zeros((n_classes, d + 1))

@@ -10,7 +10,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import poisson
 
-from oversafe.attack.copies import aligned
 from oversafe.attack.records import read_records
 from oversafe.errors import InputError
 
@@ -79,8 +78,7 @@ def release_overlap(release: Any, test: Any, train: Any = None) -> Overlap:
     Matches are counted among all test rows, and among those of small chance alone, with a correction for looking
     several times.
     """
-    tables = {"real": test, "release": release, **({} if train is None else {"train": train})}
-    codes = _codes(tables)
+    codes = _codes({"real": test, "release": release, "train": train})
     sums = {name: _row_hashes(code) for name, code in codes.items()}
     distinct = np.unique(sums["real"], return_index=True)[1]
     if train is not None:
@@ -115,7 +113,7 @@ def refuse_overlap(release: Any, test: Any, train: Any = None) -> None:
 
 def _codes(tables: dict[str, Any]) -> dict[str, IntArray]:
     """Return the tables as whole numbers, a row per column, equal where the values are equal."""
-    records = read_records(aligned(tables))
+    records = read_records(tables)
     lengths = [codes.shape[1] for codes in records.codes.values()]
     joined = np.concatenate(list(records.codes.values()), axis=1)
     numbered = np.stack([pd.factorize(column, use_na_sentinel=False)[0] for column in joined])

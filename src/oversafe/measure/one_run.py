@@ -11,11 +11,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from oversafe.attack.game import seeded_copy
+from oversafe.attack.game import is_protector, released, seeded_copy
 from oversafe.attack.statistics import Encoder, as_frame
 from oversafe.errors import InputError
 from oversafe.measure.epsilon import EpsilonAudit, check_confidence
-from oversafe.measure.outputs import Matrix, Pair, confidences, is_protector, released
+from oversafe.measure.outputs import Matrix, Pair, confidences
 from oversafe.privacy.guarantee import check_delta
 
 # Shares of the canaries to guess on; the bound pays for trying all of them.

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oversafe.attack.game import seeded_copy
+from oversafe.attack.game import is_protector, released, seeded_copy
 from oversafe.attack.statistics import Encoder, Statistics, Surroundings, as_frame
 from oversafe.checks import check_choice
 from oversafe.data.schema import Schema
@@ -47,19 +47,6 @@ def as_mechanism(model: Any, table: Pair, neighbour: Pair) -> Mechanism:
         f"{type(model).__name__} is no mechanism; give a function, a protector (fit_resample, or fit and sample) or a "
         "classifier (fit and predict)"
     )
-
-
-def is_protector(model: Any) -> bool:
-    """Whether an object makes tables."""
-    return hasattr(model, "fit_resample") or (hasattr(model, "fit") and hasattr(model, "sample"))
-
-
-def released(protector: Any, X: Any, y: Any) -> tuple[Any, Any]:
-    """Return the whole table that a protector makes."""
-    if hasattr(protector, "fit_resample"):
-        return protector.fit_resample(X, y)
-    fitted = protector.fit(X, y)
-    return (protector if fitted is None else fitted).sample()
 
 
 def differing_records(table: Pair, neighbour: Pair) -> pd.DataFrame:

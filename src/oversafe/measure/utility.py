@@ -14,7 +14,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy import stats
 
-from oversafe.attack.game import seeded_copy
+from oversafe.attack.game import is_protector, released, seeded_copy
 from oversafe.attack.records import Records, read_records
 from oversafe.checks import check_count
 from oversafe.data.column import value_keys
@@ -22,6 +22,7 @@ from oversafe.errors import InputError
 from oversafe.measure.classifiers import Classifiers, make_classifiers, tuned
 from oversafe.measure.leakage import refuse_overlap
 from oversafe.measure.scores import SCORES, imbalance_scores
+from oversafe.text import counted
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -71,8 +72,9 @@ def train_on_synthetic(
     Parameters
     ----------
     protector : object, callable or None
-        With ``fit_resample(X, y)``; or a function of X and y that returns both; or None for the original rows,
-        which is what a release can hope for. It is copied for each fold, with a seed of its own where it takes one.
+        With ``fit_resample(X, y)``, or ``fit(X, y)`` and ``sample()``; or a function of X and y that returns both; or
+        None for the original rows, which is what a release can hope for. It is copied for each fold, with a seed of
+        its own where it takes one.
     X : DataFrame or array of shape (n_rows, n_features)
         Columns of any kind, with missing values or not.
     y : Series or array of shape (n_rows,)
@@ -204,7 +206,7 @@ def train_on_release(
             probabilities[:, present[0]] = 1.0
         else:
             fitted = _fit(tuned(name, model, fewest) if tune else model, features, numbered)
-            probabilities[:, present] = _probabilities(fitted, test_features, len(present))
+            probabilities[:, present] = _probabilities(fitted, test_features)
         predicted = np.argmax(probabilities, axis=1)
         scores = imbalance_scores(
             test_codes,
@@ -235,10 +237,6 @@ def summarize(scores: pd.DataFrame, n_folds: int) -> Utility:
     return Utility(scores, overall, by_classifier)
 
 
-def _rows(count: int) -> str:
-    return "1 row" if count == 1 else f"{count} rows"
-
-
 def as_table(X: Any, y: Any) -> tuple[pd.DataFrame, pd.Series]:
     """Return features and labels as pandas has them, numbered from 0."""
     table = X.reset_index(drop=True) if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
@@ -264,8 +262,8 @@ def folds(
         raise InputError("y has a single class; at least two are needed")
     if counts.iloc[-1] < n_folds:
         raise InputError(
-            f"class {counts.index[-1]!r} has {_rows(int(counts.iloc[-1]))}, and each of {n_folds} folds needs one; "
-            "leave the class out, or use fewer folds"
+            f"class {counts.index[-1]!r} has {counted(int(counts.iloc[-1]), 'row')}, and each of {n_folds} folds needs "
+            "one; leave the class out, or use fewer folds"
         )
     splitter = RepeatedStratifiedKFold(n_splits=n_folds, n_repeats=n_repeats, random_state=random_state)
     yield from splitter.split(np.zeros(len(keys)), keys)
@@ -285,14 +283,9 @@ def make_release(protector: Any, X: pd.DataFrame, y: pd.Series, seed: int | None
     """Return what a protector, a function, or nothing at all makes of a table."""
     if protector is None:
         return X, y
-    if not hasattr(protector, "fit_resample"):
-        if not callable(protector):
-            raise InputError(
-                f"{type(protector).__name__} has no fit_resample and is no function; give a protector"
-            )
+    if callable(protector) and not is_protector(protector):
         return protector(X, y)
-    fresh = protector if seed is None else seeded_copy(protector, seed)
-    return fresh.fit_resample(X, y)
+    return released(protector if seed is None else seeded_copy(protector, seed), X, y)
 
 
 def _fit(model: Any, features: FloatArray, codes: IntArray) -> Any:
@@ -305,7 +298,7 @@ def _fit(model: Any, features: FloatArray, codes: IntArray) -> Any:
         return clone(model).fit(features, codes)
 
 
-def _probabilities(model: Any, features: FloatArray, n_classes: int) -> FloatArray:
+def _probabilities(model: Any, features: FloatArray) -> FloatArray:
     if hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(features), dtype=np.float64)
     if not hasattr(model, "decision_function"):

@@ -18,12 +18,12 @@ from oversafe.privacy.guarantee import (
     Guarantee,
     Relation,
     Unit,
-    _leaves,
     approximate_event,
     check_delta,
     check_epsilon,
     composed_epsilon,
     failure_event,
+    leaf_events,
     pure_event,
 )
 from oversafe.privacy.mechanisms import choose, frequent_counts, gaussian_counts, noisy_counts
@@ -312,12 +312,6 @@ class Accountant:
         budget = self.amount(share)
         return 2 * sensitivity / (budget if self.pure else math.sqrt(8 * budget))
 
-    def pure_epsilon(self, share: float) -> float:
-        """Return the epsilon at which a purely private mechanism costs a share; charge it with :meth:`spend`."""
-        # epsilon-DP is epsilon^2/2-zCDP (Bun and Steinke 2016, Proposition 1.4).
-        amount = self.amount(share)
-        return amount if self.pure else math.sqrt(2 * amount)
-
     def spend(
         self,
         what: str,
@@ -412,20 +406,10 @@ class Accountant:
             Whether all that will be charged has a rho and no probability of failure, as counts and choices have;
             the promise then composes better.
         """
-        caveats = [*caveats, *([SEEDED] if self.random_state is not None else [])]
         event = approximate_event(self.epsilon, self.delta)
         if counts_only and not self.pure:
             event = _zcdp_event(zcdp_rho(self.epsilon, self.delta))
-        return Guarantee(
-            "proven",
-            self.epsilon,
-            self.delta,
-            relation=self.relation,
-            unit=self.unit,
-            rows_per_unit=self.rows_per_unit,
-            basis=basis,
-            event=event,
-        ).weaken(*caveats)
+        return self._stated(self.epsilon, event, basis, caveats)
 
     def guarantee(self, basis: str, caveats: Sequence[str] = ()) -> Guarantee:
         """Return the guarantee of everything that was charged.
@@ -442,8 +426,9 @@ class Accountant:
         """
         if not self.charges:
             raise InputError("nothing was charged to the budget, so there is no guarantee to state")
-        caveats = [*caveats, *([SEEDED] if self.random_state is not None else [])]
-        epsilon, event = self._epsilon_spent(), _joined(self.charges, self.pure)
+        return self._stated(self._epsilon_spent(), _joined(self.charges, self.pure), basis, caveats)
+
+    def _stated(self, epsilon: float, event: DpEvent | None, basis: str, caveats: Sequence[str]) -> Guarantee:
         return Guarantee(
             "proven",
             epsilon,
@@ -453,7 +438,7 @@ class Accountant:
             rows_per_unit=self.rows_per_unit,
             basis=basis,
             event=event,
-        ).weaken(*caveats)
+        ).weaken(*caveats, *([SEEDED] if self.random_state is not None else []))
 
     @contextmanager
     def _paid(self, share: float, what: str, delta: float = 0.0) -> Iterator[float]:
@@ -654,7 +639,9 @@ def as_replace_one(guarantee: Guarantee) -> Guarantee:
     epsilon, delta = 2 * guarantee.epsilon, guarantee.delta * (1 + math.exp(min(guarantee.epsilon, 700.0)))
     event: DpEvent | None = None
     leaves = (
-        [] if guarantee.event is None else [leaf for leaf, n in _leaves(guarantee.event) for _ in range(n)]
+        []
+        if guarantee.event is None
+        else [leaf for leaf, n in leaf_events(guarantee.event) for _ in range(n)]
     )
     doubled = [_doubled(leaf) for leaf in leaves]
     if leaves and all(part is not None for part in doubled):
@@ -663,14 +650,11 @@ def as_replace_one(guarantee: Guarantee) -> Guarantee:
         at = max(guarantee.delta, 0.0)
         if math.isfinite(found := composed_epsilon(event, at)):
             epsilon, delta = found, at
-    else:
-        event = (
-            pure_event(epsilon) if not delta else ComposedDpEvent([pure_event(epsilon), failure_event(delta)])
-        )
     if delta >= 1:
         return Guarantee.none(
             f"with {guarantee} for an added or removed record, nothing follows for a replaced one"
         )
+    event = approximate_event(epsilon, delta) if event is None else event
     return replace(guarantee, epsilon=epsilon, delta=delta, relation="replace-one", event=event)
 
 

@@ -35,7 +35,7 @@ _BLIND_PARTS = (
     "each record's part is drawn, or taken from its position, without a look at the data, and does not depend on "
     "the other records"
 )
-_PUBLIC_LABELS = (
+PUBLIC_LABELS = (
     "the parts are stratified by class, so the labels count as public: all but the label is protected"
 )
 
@@ -119,7 +119,7 @@ def bagging_cost(
             event=approximate_event(epsilon, delta),
             caveats=(_BLIND_PARTS,) if split == "disjoint" else (),
         )
-        return guarantee if split == "disjoint" else guarantee.weaken(_PUBLIC_LABELS)
+        return guarantee if split == "disjoint" else guarantee.weaken(PUBLIC_LABELS)
     # A drawn record that is not the same on both sides is replaced: two steps under add-remove.
     steps = 1 if relation == "replace-one" else 2
     if split == "subsample":

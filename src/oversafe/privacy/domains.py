@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -27,7 +27,7 @@ Estimate = Literal["private", "data"]
 Binning = Literal["uniform", "quantile"]
 
 _MOST_NAMES = 1000
-_UNPAID = {
+UNPAID = {
     "data": "the domains of these columns were read from the data without noise",
     "private estimate": "the private estimates of these columns' domains are not paid from this budget",
 }
@@ -35,7 +35,7 @@ _PURE = (
     "pure differential privacy cannot find a set of values, so it was read from the data without noise; "
     "declare it, or give a delta: "
 )
-_LABELS = (
+LABELS_READ = (
     "the set of labels was read from the data; declare it with classes=, or in the schema file with the label's "
     'categories and domain = "public"'
 )
@@ -83,11 +83,14 @@ class Domains:
         """Return the cell of every value, one column per feature."""
         return np.column_stack([bins.assign(table[name]) for name, bins in self.bins.items()])
 
-    def values(self, cells: NDArray[np.int64], rng: np.random.Generator) -> pd.DataFrame:
-        """Return a table drawn from cells, uniform within each at the column's resolution."""
-        return pd.DataFrame(
-            {name: bins.draw(cells[:, i], rng) for i, (name, bins) in enumerate(self.bins.items())}
-        )
+
+def drawn_values(
+    bins: Mapping[str, Bins], cells: Iterable[NDArray[np.int64]], rng: np.random.Generator
+) -> pd.DataFrame:
+    """Return a table drawn from the cells of each column, uniform within each at the column's resolution."""
+    return pd.DataFrame(
+        {name: own.draw(drawn, rng) for (name, own), drawn in zip(bins.items(), cells, strict=True)}
+    )
 
 
 def resolve_domains(
@@ -149,7 +152,7 @@ def resolve_domains(
     caveats: list[str] = []
     if label is None:
         if not unnamed:
-            caveats.append(_LABELS)
+            caveats.append(LABELS_READ)
         label = _found_label(labels, pay if unnamed else None)
     columns = dict(declared)
     if unknown:
@@ -157,7 +160,7 @@ def resolve_domains(
     for name in open_columns:
         columns[name] = _estimated(columns[name], table[name], pay, declared=name not in unknown)
     final = tuple(columns[name] for name in names)
-    for domain, caveat in _UNPAID.items():
+    for domain, caveat in UNPAID.items():
         unpaid = [c.name for c in final if c.domain == domain and c.name not in open_columns]
         if unpaid:
             # All of them: the manifest carries this sentence, and whoever mends the schema needs every name.
@@ -237,14 +240,14 @@ def unpaid_domains(
     open_columns = None if schema is None else [c for c in schema.features if c.domain != "public"]
     if estimate == "data":
         if open_columns is None or open_columns:
-            caveats.append(_UNPAID["data"])
+            caveats.append(UNPAID["data"])
     # A column whose kind is to be found may turn out to be a set of values.
     elif open_columns is None or any(c.domain == "data" or c.is_category for c in open_columns):
         caveats.append(
             _PURE + listed(["all columns"] if open_columns is None else [c.name for c in open_columns])
         )
     if _declared_label(schema, classes) is None:
-        caveats.append(_LABELS)
+        caveats.append(LABELS_READ)
     return caveats
 
 

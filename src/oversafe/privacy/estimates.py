@@ -61,15 +61,15 @@ def positive_counts(noisy: NDArray[np.int64], total: int | None = None) -> NDArr
 
 
 def project(noisy: NDArray[np.float64], total: float) -> NDArray[np.float64]:
-    """Return the nearest counts (in the Euclidean sense) that are not negative and add up to a total."""
+    """Return the nearest counts (in the Euclidean sense), of any shape, that are not negative and add up to a total."""
     if total <= 0:
         return np.zeros_like(noisy)
     # From the largest down, so that very large noise leaves digits for the total.
-    below = noisy - noisy.max()
+    below = (noisy - noisy.max()).ravel()
     falling = np.sort(below)[::-1]
-    excess = (np.cumsum(falling) - total) / np.arange(1, len(noisy) + 1)
+    excess = (np.cumsum(falling) - total) / np.arange(1, len(below) + 1)
     last = np.flatnonzero(falling > excess)[-1]
-    return np.maximum(below - excess[last], 0.0)
+    return np.maximum(below - excess[last], 0.0).reshape(noisy.shape)
 
 
 def whole_shares(counts: NDArray[np.float64], total: int) -> NDArray[np.int64]:

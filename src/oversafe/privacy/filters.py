@@ -9,12 +9,19 @@ errata", section "A budget that is spent adaptively".
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
-from oversafe.privacy.guarantee import Guarantee, Relation, check_delta, check_epsilon, composed_epsilon
+from oversafe.privacy.guarantee import (
+    Guarantee,
+    Relation,
+    check_delta,
+    check_epsilon,
+    composed_epsilon,
+    leaf_events,
+)
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -301,7 +308,7 @@ def _event_curve(event: DpEvent, orders: Sequence[float], relation: Relation) ->
         exact += (dp_event.PoissonSampledDpEvent,)
     total = [0.0] * len(orders)
     try:
-        for leaf, count in _parts(event):
+        for leaf, count in leaf_events(event):
             if isinstance(leaf, dp_event.DiscreteLaplaceDpEvent):
                 curve = [_pure_divergence(leaf.noise_parameter * leaf.sensitivity, a) for a in orders]
             elif isinstance(leaf, exact):
@@ -314,18 +321,6 @@ def _event_curve(event: DpEvent, orders: Sequence[float], relation: Relation) ->
     except UnsupportedEventError:
         return None
     return tuple(total) if all(math.isfinite(t) and t >= 0 for t in total) else None
-
-
-def _parts(event: DpEvent, count: int = 1) -> Iterator[tuple[DpEvent, int]]:
-    from dp_accounting import dp_event
-
-    if isinstance(event, dp_event.ComposedDpEvent):
-        for part in event.events:
-            yield from _parts(part, count)
-    elif isinstance(event, dp_event.SelfComposedDpEvent):
-        yield from _parts(event.event, count * event.count)
-    else:
-        yield event, count
 
 
 def _bisect(fits: Any, low: float, high: float) -> float:

@@ -75,10 +75,6 @@ class GroupSize:
         """The expected size, from above."""
         return float(self.values @ self.masses)
 
-    def exceeding(self, size: int) -> float:
-        """Return the probability of a larger size, from above."""
-        return min(1.0, float(self.masses[self.values > size].sum()))
-
     def quantile(self, delta: float) -> int:
         """Return the least size that is exceeded with at most a probability."""
         above = np.cumsum(self.masses[::-1])[::-1]

@@ -314,7 +314,7 @@ def composed_epsilon(event: DpEvent, delta: float, *, interval: float | None = N
     from dp_accounting.pld import PLDAccountant
 
     leaves, hidden = [], 0.0
-    for leaf, count in _leaves(event):
+    for leaf, count in leaf_events(event):
         if (chance := _failure(leaf)) is None:
             leaves.append((leaf, count))
         else:
@@ -363,14 +363,15 @@ def _simple_epsilon(leaves: Sequence[tuple[DpEvent, int]], delta: float) -> floa
     return best
 
 
-def _leaves(event: DpEvent, count: int = 1) -> Iterator[tuple[DpEvent, int]]:
+def leaf_events(event: DpEvent, count: int = 1) -> Iterator[tuple[DpEvent, int]]:
+    """Yield the mechanisms that an event is composed of, each with how often it is run."""
     from dp_accounting import dp_event
 
     if isinstance(event, dp_event.ComposedDpEvent):
         for part in event.events:
-            yield from _leaves(part, count)
+            yield from leaf_events(part, count)
     elif isinstance(event, dp_event.SelfComposedDpEvent):
-        yield from _leaves(event.event, count * event.count)
+        yield from leaf_events(event.event, count * event.count)
     else:
         yield event, count
 

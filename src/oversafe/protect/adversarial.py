@@ -21,7 +21,15 @@ from oversafe.data.bins import Bins
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError, import_extra
 from oversafe.privacy.accountant import Accountant
-from oversafe.privacy.domains import Binning, Domains, Estimate, check_rows, resolve_domains, unpaid_domains
+from oversafe.privacy.domains import (
+    Binning,
+    Domains,
+    Estimate,
+    check_rows,
+    drawn_values,
+    resolve_domains,
+    unpaid_domains,
+)
 from oversafe.privacy.estimates import positive_counts, project
 from oversafe.privacy.gradients import seeded_torch
 from oversafe.privacy.guarantee import Guarantee, Relation, check_delta, check_epsilon
@@ -175,9 +183,7 @@ class AdversarialSynthesizer(Synthesizer):
         for first in range(0, len(classes), _DRAWN_AT_ONCE):
             part = slice(first, first + _DRAWN_AT_ONCE)
             codes[part] = self._generator.draw(classes[part], rng)
-        return pd.DataFrame(
-            {name: own.draw(codes[:, i], rng) for i, (name, own) in enumerate(self._bins.items())}
-        )
+        return drawn_values(self._bins, codes.T, rng)
 
     @property
     def _hold(self) -> float:

@@ -61,7 +61,7 @@ class KAnonymizer(Sampler):
     hierarchies : mapping of column name to mapping, optional
         For each category the terms that it falls under, the nearest first:
         ``{"town": {"Ulm": ("Swabia", "south"), "Kiel": ("Holstein", "north")}}``.
-    suppression : float, default=0.0
+    max_suppression : float, default=0.0
         The share of the rows that may be left out because a category of theirs is rarer than
         ``k_anonymity``, the rarest first.
     output : {"values", "ranges"}, default="values"
@@ -111,7 +111,7 @@ class KAnonymizer(Sampler):
         t_closeness: float | None = None,
         sensitive: Any = None,
         hierarchies: Mapping[str, Hierarchy] | None = None,
-        suppression: float = 0.0,
+        max_suppression: float = 0.0,
         output: Literal["values", "ranges"] = "values",
         random_state: int | None = None,
         schema: Schema | None = None,
@@ -122,7 +122,7 @@ class KAnonymizer(Sampler):
         self.t_closeness = t_closeness
         self.sensitive = sensitive
         self.hierarchies = hierarchies
-        self.suppression = suppression
+        self.max_suppression = max_suppression
         self.output = output
         self.random_state = random_state
         self.schema = schema
@@ -180,7 +180,7 @@ class KAnonymizer(Sampler):
 
     def _check(self) -> None:
         check_count("k_anonymity", self.k_anonymity, 2)
-        check_share("suppression", self.suppression, 0.0, 1.0)
+        check_share("max_suppression", self.max_suppression, 0.0, 1.0)
         if self.l_diversity is not None:
             check_count("l_diversity", self.l_diversity, 1)
         if self.t_closeness is not None:
@@ -227,7 +227,7 @@ class KAnonymizer(Sampler):
             if self.schema_.columns[i].is_category:
                 rarest = np.minimum(rarest, group_sizes([codes[i]]))
         rare = np.flatnonzero(rarest < self.k_anonymity)
-        left_out = rare[np.argsort(rarest[rare], kind="stable")][: int(self.suppression * n)]
+        left_out = rare[np.argsort(rarest[rare], kind="stable")][: int(self.max_suppression * n)]
         return np.setdiff1d(np.arange(n), left_out)
 
     def _sensitive_values(self, codes: Sequence[FloatArray], labels: pd.Series) -> tuple[IntArray, bool]:

@@ -18,15 +18,15 @@ from oversafe.data.counts import Counts
 from oversafe.data.schema import Schema
 from oversafe.errors import import_extra
 from oversafe.privacy.accountant import Accountant
-from oversafe.privacy.domains import Binning, Estimate
-from oversafe.privacy.estimates import whole_shares
+from oversafe.privacy.domains import Binning, Estimate, drawn_values
+from oversafe.privacy.estimates import project, whole_shares
 from oversafe.privacy.guarantee import Relation
 from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.base import Material
 from oversafe.protect.counting import CountingSynthesizer
 from oversafe.protect.descriptions import PRIVATE, described
 from oversafe.protect.network import draw_column
-from oversafe.protect.noisy_tables import nearest, shrink
+from oversafe.protect.noisy_tables import shrink
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -118,9 +118,7 @@ class _Graphical(CountingSynthesizer):
 
     def _draw(self, classes: IntArray, rng: np.random.Generator) -> pd.DataFrame:
         drawn = self._model.draw(classes, rng)
-        return pd.DataFrame(
-            {name: own.draw(drawn[i], rng) for i, (name, own) in enumerate(self._bins.items())}
-        )
+        return drawn_values(self._bins, [drawn[i] for i in range(len(self._bins))], rng)
 
 
 @described(PRIVATE)
@@ -327,18 +325,18 @@ class _Learner:
         told = np.array([own.sum(axis=1) for own in self.within]).T @ (trust / trust.sum())
         public = self.accountant.n_rows_public
         self.total = self.counts.n_rows if public else max(self.n_classes, round(told.sum()))
-        kept = nearest(told, float(self.total))
+        kept = project(told, float(self.total))
         if self.total >= self.n_classes:
             # A class that was declared keeps a row, whatever the noise says.
             kept = np.maximum(kept, 1.0) * self.total / np.maximum(kept, 1.0).sum()
         self.class_counts = whole_shares(kept, self.total)
         margins = []
         for own in self.within:
-            overall = nearest(own.sum(axis=0), float(self.total)) / self.total
+            overall = project(own.sum(axis=0), float(self.total)) / self.total
             margins.append(
                 np.array(
                     [
-                        nearest(shrink(row, size * overall, self.deviation), size)
+                        project(shrink(row, size * overall, self.deviation), size)
                         for row, size in zip(own, kept, strict=True)
                     ]
                 )

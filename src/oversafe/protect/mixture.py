@@ -17,7 +17,7 @@ from oversafe.data.bins import Bins
 from oversafe.data.counts import Counts
 from oversafe.data.schema import Schema
 from oversafe.privacy.accountant import Accountant
-from oversafe.privacy.domains import Binning, Estimate
+from oversafe.privacy.domains import Binning, Estimate, drawn_values
 from oversafe.privacy.estimates import project, whole_shares
 from oversafe.privacy.guarantee import Relation
 from oversafe.privacy.ledger import DatasetLedger
@@ -219,10 +219,7 @@ class PrivateMixture(CountingSynthesizer):
         )
 
     def _draw(self, classes: IntArray, rng: np.random.Generator) -> pd.DataFrame:
-        drawn = self._model.draw(classes, rng)
-        return pd.DataFrame(
-            {name: own.draw(drawn[:, i], rng) for i, (name, own) in enumerate(self._bins.items())}
-        )
+        return drawn_values(self._bins, self._model.draw(classes, rng).T, rng)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from oversafe.privacy.estimates import project
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -30,11 +28,6 @@ def shrink(noisy: FloatArray, towards: FloatArray, deviation: float) -> FloatArr
         return towards
     kept = max(0.0, 1.0 - max(noisy.size - 2, 1) * deviation**2 / squared)
     return towards + kept * distance
-
-
-def nearest(noisy: FloatArray, total: float) -> FloatArray:
-    """Return the nearest counts of any shape that are not negative and add up to a total."""
-    return project(noisy.ravel(), total).reshape(noisy.shape)
 
 
 def scale_factor(wanted: FloatArray, now: FloatArray, otherwise: float = 0.0) -> FloatArray:

@@ -230,7 +230,7 @@ class SMOTE(_Adapter):
 
 
 @described(SAMPLER)
-class SMOTENC(_Adapter):
+class SMOTENC(SMOTE):
     """SMOTE for mixed tables: numbers on a line, categories by majority among the neighbours.
 
     Which columns are categories is read from the table; without any it is SMOTE, and with nothing else it
@@ -244,19 +244,6 @@ class SMOTENC(_Adapter):
     --------
     imblearn.over_sampling.SMOTENC : What does the work.
     """
-
-    def __init__(
-        self,
-        *,
-        sampling_strategy: Any = "auto",
-        random_state: int | None = None,
-        schema: Schema | None = None,
-        k_neighbors: int = 5,
-    ):
-        self.sampling_strategy = sampling_strategy
-        self.random_state = random_state
-        self.schema = schema
-        self.k_neighbors = k_neighbors
 
     def _encode(self, schema: Schema, table: pd.DataFrame) -> tuple[NDArray[Any], list[bool]]:
         blocks, nominal = [], []

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from oversafe.data.bins import Bins
 from oversafe.data.counts import Counts
 from oversafe.privacy.accountant import Accountant
-from oversafe.privacy.estimates import whole_shares
+from oversafe.privacy.estimates import project, whole_shares
 from oversafe.protect.network import Node, grow_network
-from oversafe.protect.noisy_tables import joined_cells, nearest, rake, scale_factor, shrink, sum_groups
+from oversafe.protect.noisy_tables import joined_cells, rake, scale_factor, shrink, sum_groups
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -164,7 +164,7 @@ class PrivateNetwork:
         else:
             self.n = float(max(self.n_classes, round(estimate.sum())))
         total = int(self.n)
-        class_counts = nearest(estimate, self.n)
+        class_counts = project(estimate, self.n)
         # A class that was declared keeps a row, whatever the noise says; which one is not read from the data.
         if total >= self.n_classes:
             class_counts = np.maximum(class_counts, 1.0)
@@ -176,7 +176,7 @@ class PrivateNetwork:
         for part in by_class:
             # Class by class: what is above the noise stays, and the noise in a class cannot outweigh its rows.
             pairs = zip(part, self.class_sizes, strict=True)
-            own = np.array([nearest(noisy, size) for noisy, size in pairs])
+            own = np.array([project(noisy, size) for noisy, size in pairs])
             overall = own.sum(axis=0)
             # A class that is lost in the noise is drawn towards all rows.
             trust = 1 / (1 + (self.column_deviation / (4 * self.class_sizes)) ** 2)
@@ -364,11 +364,11 @@ class PrivateNetwork:
             guess = joint
             for margin in parents_by_class[1:]:
                 guess = guess[..., None] * margin.sum(axis=0) / n
-            joint = nearest(
+            joint = project(
                 shrink(pooled.sum(axis=-1), guess, deviation * math.sqrt(pooled.shape[-1])), self.n
             )
         guess = joint[..., None] * own / n
-        pooled = nearest(shrink(pooled, guess, deviation), self.n)
+        pooled = project(shrink(pooled, guess, deviation), self.n)
         pooled = rake(pooled, [(tuple(range(n_parents)), joint), ((n_parents,), own)])
         shape = (self.n_classes, *joint.shape)
         parents = np.broadcast_to(self.class_sizes.reshape(-1, *[1] * n_parents) / n, shape) * joint
@@ -385,7 +385,7 @@ class PrivateNetwork:
             coarse = sum_groups(table, n_parents + 1, own_groups)
             slices = np.array(
                 [
-                    nearest(shrink(own, guess, self.table_deviation), size)
+                    project(shrink(own, guess, self.table_deviation), size)
                     for own, guess, size in zip(noisy, coarse, self.class_sizes, strict=True)
                 ]
             )

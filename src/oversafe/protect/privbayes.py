@@ -15,7 +15,7 @@ from oversafe.data.counts import Counts
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.privacy.accountant import Accountant
-from oversafe.privacy.domains import Binning, Estimate
+from oversafe.privacy.domains import Binning, Estimate, drawn_values
 from oversafe.privacy.guarantee import Relation
 from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.base import Material
@@ -147,11 +147,10 @@ class PrivBayes(CountingSynthesizer):
         self.network_ = [(names[n.column], tuple(names[p] for p in n.parents)) for n in self._nodes]
 
     def _draw(self, classes: NDArray[np.int64], rng: np.random.Generator) -> pd.DataFrame:
-        names = list(self._bins)
         cells: dict[int, IntArray] = {}
         for node, groups, table in zip(self._nodes, self._groups, self._tables, strict=True):
             codes = classes.astype(np.int64)
             for parent, own, size in zip(node.parents, groups, table.shape[1:-1], strict=True):
                 codes = codes * size + own[cells[parent]]
             cells[node.column] = draw_column(table.reshape(-1, table.shape[-1]), codes, rng)
-        return pd.DataFrame({name: self._bins[name].draw(cells[i], rng) for i, name in enumerate(names)})
+        return drawn_values(self._bins, [cells[i] for i in range(len(self._bins))], rng)

@@ -203,11 +203,10 @@ class UMAPSMOTENC(Synthesizer):
         self._low = np.nanmin(known, axis=0)
         self._range = np.nanmax(known, axis=0) - self._low
         # A constant column stays where it is, whatever is drawn.
-        self._numbers = np.ascontiguousarray(
-            (numbers - self._low) / np.where(self._range > 0, self._range, 1.0)
-        )
-        self._fill = np.nanmedian((known - self._low) / np.where(self._range > 0, self._range, 1.0), axis=0)
-        self._deviation = np.nanstd((known - self._low) / np.where(self._range > 0, self._range, 1.0), axis=0)
+        width = np.where(self._range > 0, self._range, 1.0)
+        self._numbers = np.ascontiguousarray((numbers - self._low) / width)
+        known = (known - self._low) / width
+        self._fill, self._deviation = np.nanmedian(known, axis=0), np.nanstd(known, axis=0)
         self._spikes = np.array([_spike(column) for column in self._numbers.T], dtype=np.float64)
 
     def _read_categories(self, codes: FloatArray) -> IntArray:

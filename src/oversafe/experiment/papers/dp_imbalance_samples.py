@@ -18,8 +18,8 @@ _QUICK_ROWS, _QUICK_RATIOS = (1000, 10000), (8, 32)
 _ALONE = ("LR, Non-Private", "DPLR")
 # Each kind of bagging: how the rows are dealt out, and how the learners vote.
 _BAGGED = {
-    "Adv. Comp.": ("bootstrap", "hard"),
-    "Soft": ("bootstrap", "soft"),
+    "Adv. Comp.": ("subsample", "hard"),
+    "Soft": ("subsample", "soft"),
     "Disjoint": ("disjoint", "hard"),
     "Stratified": ("stratified", "hard"),
 }
@@ -67,7 +67,7 @@ def run_bagging(method: str, n_estimators: int, rows: int, ratio: int, split: in
 
         sampling, voting = _BAGGED[method]
         learner = PrivateBaggingClassifier(
-            learner, n_estimators, epsilon=_EPSILON, delta=1 / len(data.y) ** 2 if sampling == "bootstrap" else 0.0,
+            learner, n_estimators, epsilon=_EPSILON, delta=1 / len(data.y) ** 2 if sampling == "subsample" else 0.0,
             sampling=sampling, voting=voting, classes=[0, 1], random_state=split,
         )  # fmt: skip
     return scores_of(learner.fit(data.X, data.y), data)
