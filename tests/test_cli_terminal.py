@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from oversafe.cli import _command, _complete_label, app
+from oversafe.cli import _command, app
+from oversafe.commands.options import complete_label
 from oversafe.data import load_dataset
 from oversafe.protect import SMOTE
 from oversafe.report import Audit, audit
@@ -189,7 +190,7 @@ def test_the_shell_completes_columns(tmp_path):
     table.write_text("age;ward;diagnosis\n1;2;3\n", encoding="utf-8")
     context = typer.Context(typer.main.get_command(app))
     context.params = {"release": str(table)}
-    assert _complete_label(context, "") == ["age", "ward", "diagnosis"]
-    assert _complete_label(context, "w") == ["ward"]
+    assert complete_label(context, "") == ["age", "ward", "diagnosis"]
+    assert complete_label(context, "w") == ["ward"]
     context.params = {"table": str(tmp_path / "missing.csv")}
-    assert _complete_label(context, "") == []
+    assert complete_label(context, "") == []

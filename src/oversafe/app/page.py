@@ -65,6 +65,7 @@ def _audit(st: Any, limit: int) -> None:
 
 def _protect(st: Any, limit: int) -> None:
     from oversafe.app import work
+    from oversafe.privacy.guarantee import LARGEST_EPSILON
 
     given = _table(st, "The real table", "table", limit)
     if given is None:
@@ -75,10 +76,10 @@ def _protect(st: Any, limit: int) -> None:
     epsilon = st.number_input(
         "Privacy budget (epsilon)",
         0.01,
-        10.0,
+        LARGEST_EPSILON,
         1.0,
         0.1,
-        help="Smaller is more private; 1 is strong, 10 is weak.",
+        help=f"Smaller is more private; 1 is strong, {LARGEST_EPSILON:g} is weak.",
     )
     balance = st.checkbox("As many rows of each class")
     drop = st.multiselect(

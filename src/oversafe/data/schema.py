@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
@@ -136,6 +137,15 @@ class Schema:
         ]
         return cls(tuple(found), label=label, person=person)
 
+    def check_releasable(self) -> None:
+        """Refuse identifiers and free text, which a release must not carry."""
+        if naming := self.naming_columns:
+            raise InputError(
+                f"column {naming[0]!r} seems to hold {self[naming[0]].naming}, which a release must not carry; leave "
+                f"it out (on the command line with --drop {shlex.quote(naming[0])}), or declare another kind for it "
+                "in a schema"
+            )
+
     def declare(self, name: str, **changes: Any) -> Schema:
         """Return the schema with some facts of one column replaced, for example its public bounds."""
         known = {f.name for f in fields(Column)} - {"name"}
@@ -256,11 +266,7 @@ def features_of(table: pd.DataFrame, schema: Schema | None) -> Schema:
             f"column {schema.person!r} says whose row it is, and a release must not carry it; drop it first"
         )
     schema = Schema.infer(table) if schema is None else schema.features
-    if naming := schema.naming_columns:
-        raise InputError(
-            f"column {naming[0]!r} seems to hold {schema[naming[0]].naming}, which a release must not carry; "
-            "drop it, or declare another kind for it in a schema"
-        )
+    schema.check_releasable()
     if absent := [name for name in schema.names if name not in table.columns]:
         raise InputError(f"the table has no column {absent[0]!r}, which the schema declares")
     if unknown := [name for name in table.columns if name not in schema]:

@@ -455,11 +455,7 @@ def _epsilon_of(method: Any) -> float | None:
 def _read(table: pd.DataFrame | str | Path, label: str, schema: Schema | None) -> tuple[pd.DataFrame, Schema]:
     frame = table if isinstance(table, pd.DataFrame) else read_table(table)
     described = Schema.infer(frame, label=label) if schema is None else replace(schema, label=label)
-    if naming := described.naming_columns:
-        raise InputError(
-            f"column {naming[0]!r} seems to hold {described[naming[0]].naming}, which a release must not carry; "
-            "leave it out, or declare in a schema what it is"
-        )
+    described.check_releasable()
     frame = described.conform(frame).reset_index(drop=True)
     if (gaps := frame[label].isna()).any():
         raise InputError(

@@ -9,7 +9,7 @@ from typing import Literal
 import pandas as pd
 
 from oversafe.attack.base import AttackResult
-from oversafe.privacy.guarantee import Guarantee
+from oversafe.privacy.guarantee import LARGEST_DELTA, LARGEST_EPSILON, Guarantee
 from oversafe.report.cells import percent_at_least
 from oversafe.text import listed, shorten
 
@@ -17,8 +17,6 @@ Level = Literal["exposed", "unproven", "protected"]
 
 EXPOSED_FROM = 0.1
 PROTECTED_UP_TO = 0.05
-LARGEST_EPSILON = 10.0
-LARGEST_DELTA = 1e-5
 _MOST_CLASSES = 5
 
 
