@@ -32,6 +32,7 @@ from oversafe.data import Schema, read_table
 from oversafe.data.column import value_key, value_keys
 from oversafe.data.files import write_text
 from oversafe.errors import InputError
+from oversafe.experiment.certainty import with_certain_records
 from oversafe.privacy import Guarantee, read_manifest
 from oversafe.report.cells import percent
 from oversafe.report.kept import KeptSteps
@@ -44,6 +45,14 @@ from oversafe.text import shorten
 _FORMAT = "oversafe-audit"
 FORMAT_VERSION = 1
 _NO_MANIFEST = "the release came without a manifest, so nothing is known of how it was made"
+_KEPT = (
+    "it is the largest class of the real table, most of whose rows stand in the release as they are; oversampling adds "
+    "rows to the smaller ones"
+)
+_SYNTHETIC = (
+    "it is the largest class of the real table, and these attacks look at the people of the smaller ones, who stand "
+    "out more; without the real table every class is attacked"
+)
 # How long the attacks take in comparison, for the time that is left. The first two need the release alone, the
 # next two the real table too, the others also a holdout.
 _WORK = {
@@ -448,14 +457,14 @@ def _steps(
     if material.real is None:
         not_run["ExactCopies"] = "it needs the real table (--real)"
     attacked = material.attacked_classes()
-    for label in sorted(set(value_keys(material.release[material.label])) - set(attacked)):
-        not_run[f"every attack on class {label!r}"] = (
-            "it is the largest class of the real table, and oversampling adds rows to the smaller ones; its real rows, "
-            "if they stand in the release, stand there as they are"
-        )
     not_run |= why_not_at_all(material.real is not None, material.holdout is not None)
     tables = (material.release, material.real, material.holdout)
     classes = [class_tables(label, material.label, material.columns, tables) for label in attacked]
+    for label in sorted(set(value_keys(material.release[material.label])) - set(attacked)):
+        largest = class_tables(label, material.label, material.columns, tables)
+        not_run[f"every attack on class {label!r}"] = (
+            _KEPT if is_copy(largest.real, largest.release).mean() > 0.5 else _SYNTHETIC
+        )
     yield from attack_steps(classes, results, not_run)
     yield from own_attack_steps(own, classes, not_run)
 
@@ -468,21 +477,20 @@ def _find(step: AttackStep) -> Finding | None:
     if step.is_own:
         gain = f"{result.risk:.0%} over guessing (95 % interval {result.interval[0]:.0%} to {result.interval[1]:.0%})"
         return Finding(result, f"An attack of your own gains {gain} on class {step.tables.label!r}.")
-    known = {"ReconSMOTE": _reconstructed, "DistinSMOTE": _distinguished, "ExactCopies": _copied}
-    if result.name in known:
-        return known[result.name](result, step.tables)
-    return Finding(result, linkage_headline(result, step.tables.label))
+    result, certain = with_certain_records(result, step.tables)
+    if result.name == "ReconSMOTE":
+        return _reconstructed(result, step.tables, certain)
+    words = {"DistinSMOTE": _distinguished, "ExactCopies": _copied}.get(result.name, linkage_headline)
+    return Finding(result, words(result, step.tables.label), certain)
 
 
-def _reconstructed(result: Any, tables: ClassTables) -> Finding:
+def _reconstructed(result: Any, tables: ClassTables, certain: int) -> Finding:
     found, label = len(result.records), tables.label
     if tables.real is None:
-        certain = found
         headline = f"{_people(found)} of class {label!r} can be computed from the released rows alone"
     else:
-        certain, total = result.details["recovered"], result.details["distinct_real"]
         headline = (
-            f"{certain} of the {total} real records of class {label!r} "
+            f"{certain} of the {result.details['distinct_real']} real records of class {label!r} "
             "can be computed from the released rows alone"
         )
     if columns := columns_read([Finding(result, headline, certain)]):
@@ -500,28 +508,26 @@ def _reconstructed(result: Any, tables: ClassTables) -> Finding:
     )
 
 
-def _distinguished(result: AttackResult, tables: ClassTables) -> Finding:
+def _distinguished(result: AttackResult, label: str) -> str:
     details = result.details
+    if result.interval[0] <= 0:
+        return f"The rows of class {label!r} do not show which of them are real."
     if details["risk_basis"] == "estimate":
-        headline = (
-            f"{details['certain']} of the {details['labelled_real']} rows of class {tables.label!r} that look real "
+        return (
+            f"{details['certain']} of the {details['labelled_real']} rows of class {label!r} that look real "
             "are so with certainty: lines of added rows end in them."
         )
-    else:
-        headline = (
-            f"{percent(details['recall'])} of the real rows of class {tables.label!r} are recognised in the released "
-            f"table, and {percent(max(0.0, details['recall'] - result.risk))} of the added ones are taken for real."
-        )
-    if result.interval[0] <= 0:
-        headline = f"The rows of class {tables.label!r} do not show which of them are real."
-    return Finding(result, headline)
+    return (
+        f"{percent(details['recall'])} of the real rows of class {label!r} are recognised in the released "
+        f"table, and {percent(max(0.0, details['recall'] - result.risk))} of the added ones are taken for real."
+    )
 
 
-def _copied(result: AttackResult, tables: ClassTables) -> Finding:
+def _copied(result: AttackResult, label: str) -> str:
     copied, total = result.details["copied"], result.details["distinct_real"]
-    return Finding(
-        result,
-        f"{copied} of the {total} real records of class {tables.label!r} stand in the release as they are.",
+    chance = ", no more than by chance" if copied and result.interval[0] <= 0 else ""
+    return (
+        f"{copied} of the {total} real records of class {label!r} stand in the release as they are{chance}."
     )
 
 

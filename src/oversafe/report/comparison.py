@@ -439,7 +439,7 @@ def _setting(row: pd.Series, score: str) -> Setting:
         _interval(row, score),
         privacy,
         "" if gravest is None else f"{gravest.result.name} on class {gravest.result.details['class']!r}",
-        _verdict(findings, guarantee),
+        judge(findings, guarantee),
         records_read_out(findings),
         guarantee,
         False,
@@ -448,16 +448,6 @@ def _setting(row: pd.Series, score: str) -> Setting:
         row["not_run"],
         _useless(row),
     )
-
-
-def _verdict(findings: Sequence[Finding], guarantee: Guarantee) -> Verdict:
-    """Return the verdict of an audit; real rows that nobody had to compute are said to stand in the release."""
-    certain = [f for f in findings if f.certain_records]
-    if not certain or any(f.result.name != "ExactCopies" for f in certain):
-        return judge(findings, guarantee)
-    number = records_read_out(certain)
-    stand = "1 real record stands" if number == 1 else f"{number} real records stand"
-    return Verdict("exposed", f"{stand} in the release word for word.")
 
 
 def _found(attack: Mapping[str, Any]) -> Finding:
