@@ -112,13 +112,6 @@ def test_json_alone_is_printed(release, tmp_path):
     assert figures["settings"]["command"] == f"oversafe audit {release} --label diagnosis"
 
 
-def test_a_password_is_not_in_the_report():
-    from oversafe.report.audit import without_password
-
-    assert without_password("postgresql://ann:secret@db/x#t") == "postgresql://ann@db/x#t"
-    assert without_password("a:b@c.csv") == "a:b@c.csv"
-
-
 def test_protect_and_schema_check_speak_json(release, tmp_path):
     schema = tmp_path / "schema.toml"
     assert (

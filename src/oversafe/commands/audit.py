@@ -22,6 +22,7 @@ from oversafe.commands.options import (
 from oversafe.commands.outputs import check_page
 from oversafe.commands.tables import DropUnlabelledOption, given_label, labelled
 from oversafe.errors import InputError
+from oversafe.text import without_password
 
 _EXIT_GATE, _EXIT_INTERRUPTED = 1, 130
 
@@ -79,7 +80,7 @@ def audit(
         # Loaded only now: a mistake in the files is told before the attacks' libraries are waited for.
         from oversafe.privacy import read_manifest
         from oversafe.report import audit as run_audit
-        from oversafe.report.audit import file_name, repeat_settings, without_password
+        from oversafe.report.audit import file_name, repeat_settings
         from oversafe.report.terminal import summary
 
         manifest = None if "://" in release else read_manifest(release)

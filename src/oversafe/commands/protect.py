@@ -34,7 +34,7 @@ from oversafe.commands.tables import (
     left_out,
 )
 from oversafe.errors import InputError
-from oversafe.text import counted, listed, showable
+from oversafe.text import counted, listed, showable, without_password
 
 if TYPE_CHECKING:
     from oversafe.data import Schema
@@ -313,8 +313,6 @@ def _how_to_prove(
             f"To prove it: {what} in {str(file)!r} for each of these columns, after correcting their ranges and "
             f"categories to what is publicly known: {listed(names, most=_MOST_NAMES)}."
         )
-    from oversafe.report.audit import without_password
-
     columns = "".join(f" --drop {shlex.quote(name)}" for name in drop or ())
     source, class_column = shlex.quote(without_password(table)), shlex.quote(label)
     return (

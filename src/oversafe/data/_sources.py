@@ -19,7 +19,7 @@ from oversafe.data._databases import URL, open_database
 from oversafe.data._kernels import bin_numbers
 from oversafe.data.bins import Bins
 from oversafe.data.column import value_key
-from oversafe.data.counts import code_type
+from oversafe.data.counts import CodeSource, code_type
 from oversafe.data.encode import whole_codes
 from oversafe.data.files import parquet_files
 from oversafe.errors import InputError
@@ -79,10 +79,8 @@ def ibis_codes(table: Any, bins: Mapping[str, Bins]) -> _IbisCodes:
     return kind(table, bins)
 
 
-class _IbisCodes:
+class _IbisCodes(CodeSource):
     """The cells of an Ibis table: the database assigns them and sends several packed into one number."""
-
-    counts_by_itself = False
 
     def __init__(self, table: Any, bins: Mapping[str, Bins]):
         self._table = table
@@ -102,12 +100,6 @@ class _IbisCodes:
                     word, shift, mask = packed[name]
                     codes[i] = (batch.column(word).to_numpy(zero_copy_only=False) >> shift) & mask
             yield codes
-
-    def counted(
-        self, sets: Sequence[tuple[str, ...]], sizes: Mapping[str, int], made: Made
-    ) -> list[IntArray] | None:
-        """Leave the counting to the compiled loop."""
-        return None
 
     def _query(self, names: Sequence[str]) -> tuple[Any, dict[str, tuple[str, int, int]], dict[str, str]]:
         """Return the query for cells, where each column's are in it, and the columns that come as they are."""

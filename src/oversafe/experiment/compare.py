@@ -29,7 +29,7 @@ from oversafe.experiment.certainty import with_certain_records
 from oversafe.experiment.grid import run_grid
 from oversafe.experiment.memory import PeakMemory
 from oversafe.experiment.source import source_digest
-from oversafe.experiment.store import plain
+from oversafe.experiment.store import plain, table_digest
 from oversafe.measure.fidelity import FIGURES, fidelity
 from oversafe.measure.scores import SCORES
 from oversafe.measure.utility import folds, make_release, positive_class, summarize, train_on_release
@@ -153,7 +153,7 @@ def compare(
     cell = CompareCell(frame, label, schema, own_attacks)
     shared = {
         "measured": _MEASURED,
-        "table": _fingerprint(frame),
+        "table": table_digest(frame),
         "label": label,
         "schema": None if schema is None else hashlib.sha256(schema.to_toml().encode()).hexdigest(),
         "quasi_identifiers": list(quasi_identifiers or ()) or None,
@@ -435,12 +435,6 @@ def _read(table: pd.DataFrame | str | Path, label: str, schema: Schema | None) -
             f"(first: row {int(np.argmax(gaps)) + 1}); drop or label them"
         )
     return frame, described
-
-
-def _fingerprint(table: pd.DataFrame) -> str:
-    digest = hashlib.sha256(repr([(str(n), str(t)) for n, t in table.dtypes.items()]).encode())
-    digest.update(pd.util.hash_pandas_object(table, index=False).to_numpy().tobytes())
-    return digest.hexdigest()
 
 
 def _unseeded(guarantee: Guarantee) -> Guarantee:

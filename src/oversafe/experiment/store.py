@@ -8,7 +8,7 @@ import math
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -55,6 +55,13 @@ def cell_key(function: str, version: str, settings: Mapping[str, Any]) -> str:
     described = {"function": function, "version": version, "settings": plain(dict(settings))}
     text = json.dumps(described, sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:_KEY_LENGTH]
+
+
+def table_digest(table: pd.DataFrame) -> str:
+    """Return what a table is known by: its columns' names, dtypes and values."""
+    digest = hashlib.sha256(repr([(str(n), str(t)) for n, t in table.dtypes.items()]).encode())
+    digest.update(pd.util.hash_pandas_object(table, index=False).to_numpy().tobytes())
+    return digest.hexdigest()
 
 
 def plain(value: Any) -> Any:
@@ -203,8 +210,3 @@ def _write_whole(target: Path, write: Any) -> None:
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def with_settings(cell: Cell, settings: Mapping[str, Any]) -> Cell:
-    """Return a stored cell with the settings as they were given in this call."""
-    return replace(cell, settings=dict(settings))

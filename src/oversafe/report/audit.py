@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,7 +39,7 @@ from oversafe.report.law import CRITERIA, assess
 from oversafe.report.linkage import linkage_headline, why_not_at_all
 from oversafe.report.picture import picture, shown_record, side_by_side
 from oversafe.report.verdict import Finding, Verdict, columns_read, judge
-from oversafe.text import shorten
+from oversafe.text import shorten, without_password
 
 _FORMAT = "oversafe-audit"
 FORMAT_VERSION = 1
@@ -338,11 +337,6 @@ def _method_of(release: str | Path | None) -> dict[str, str]:
         return {}
     method = None if manifest is None else manifest.settings.get("method")
     return {} if method is None else {"method": str(method)}
-
-
-def without_password(source: str | Path) -> str:
-    """Return a file's name, or a database's address without its password."""
-    return re.sub(r"(://[^/:@]*):[^/@]*@", r"\1@", str(source))
 
 
 def _sha256(source: str | Path) -> str | None:
