@@ -80,7 +80,7 @@ def audit(
         # Loaded only now: a mistake in the files is told before the attacks' libraries are waited for.
         from oversafe.privacy import read_manifest
         from oversafe.report import audit as run_audit
-        from oversafe.report.audit import file_name, repeat_settings
+        from oversafe.report.sources import file_name, repeat_settings
         from oversafe.report.terminal import summary
 
         manifest = None if "://" in release else read_manifest(release)

@@ -107,9 +107,9 @@ def compare(
     check_columns_given(gone, frame.columns)
     frame = labelled(frame, label, table, drop=drop_unlabelled)
 
-    from oversafe.report.audit import file_name
     from oversafe.report.comparison import compare as run
     from oversafe.report.comparison_page import comparison_summary
+    from oversafe.report.sources import file_name
 
     options: dict[str, Any] = {} if budgets is None else {"epsilons": budgets}
     result = run(

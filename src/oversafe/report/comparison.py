@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,14 +12,14 @@ import pandas as pd
 
 from oversafe.attack import AttackResult
 from oversafe.checks import check_choice
-from oversafe.data.files import write_text
 from oversafe.experiment.compare import ORIGINAL
 from oversafe.experiment.compare import compare as run_cells
 from oversafe.measure.fidelity import FIGURES
 from oversafe.measure.scores import SCORES
 from oversafe.measure.tradeoff import frontier
 from oversafe.privacy import Guarantee
-from oversafe.report.audit import file_name, plain
+from oversafe.report.plain import as_json, plain, written
+from oversafe.report.sources import file_name
 from oversafe.report.verdict import Finding, Verdict, judge, records_read_out
 
 _FORMAT = "oversafe-comparison"
@@ -203,19 +202,13 @@ class Comparison:
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the comparison as JSON, and write it when a path is given."""
-        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-        if path is not None:
-            write_text(text + "\n", path)
-        return text
+        return written(as_json(self.to_dict()), path, end="\n")
 
     def to_html(self, path: str | Path | None = None) -> str:
         """Return the comparison as a page that needs no network, and write it when a path is given."""
         from oversafe.report.comparison_page import comparison_page
 
-        text = comparison_page(self)
-        if path is not None:
-            write_text(text, path)
-        return text
+        return written(comparison_page(self), path)
 
     def _repr_html_(self) -> str:
         from oversafe.report.page import framed
