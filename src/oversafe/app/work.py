@@ -93,11 +93,6 @@ def read_schema(content: bytes) -> Schema:
             raise InputError(str(error).replace(str(path), "schema.toml")) from None
 
 
-def naming_columns(table: pd.DataFrame, label: str) -> list[str]:
-    """Return the columns that seem to name people, which no release should carry."""
-    return list(Schema.infer(table, label=label).naming_columns)
-
-
 def protect_table(
     table: pd.DataFrame,
     label: str,

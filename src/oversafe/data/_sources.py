@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -376,13 +377,8 @@ def _category_expression(bins: Bins, values: Any, missing: int) -> Any | None:
 
 def _numeric(key: str | None) -> float | int | None:
     """Return the number whose key this is, if it is a number's."""
-    if key is None:
-        return None
-    try:
-        number: float | int = int(key)
-    except ValueError:
-        try:
-            number = float(key)
-        except ValueError:
-            return None
-    return number if value_key(number) == key else None
+    for kind in (int, float):
+        with suppress(TypeError, ValueError):
+            number = kind(key)  # type: ignore[arg-type]
+            return number if value_key(number) == key else None
+    return None

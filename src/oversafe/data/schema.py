@@ -259,6 +259,22 @@ def check_table(table: pd.DataFrame) -> None:
         raise InputError(f"two columns are called {repeated!r}; give each column a name of its own")
 
 
+def check_columns(schema: Schema, names: Iterable[str]) -> None:
+    """Refuse a table that lacks a declared column, or has one that is not declared."""
+    names = list(names)
+    known = set(names)
+    if absent := [name for name in schema.names if name not in known]:
+        raise InputError(
+            f"the table has no column {absent[0]!r}, which the schema declares{did_you_mean(absent[0], names)}; "
+            "add it, or remove it from the schema"
+        )
+    if unknown := [name for name in names if name not in schema]:
+        raise InputError(
+            f"the table has a column {unknown[0]!r} that the schema does not declare"
+            f"{did_you_mean(unknown[0], schema.names)}; drop it (--drop on the command line), or add it to the schema"
+        )
+
+
 def features_of(table: pd.DataFrame, schema: Schema | None) -> Schema:
     """Return the feature columns' schema, inferred unless it is given; naming columns are refused."""
     if schema is not None and schema.person in table.columns:
@@ -267,13 +283,7 @@ def features_of(table: pd.DataFrame, schema: Schema | None) -> Schema:
         )
     schema = Schema.infer(table) if schema is None else schema.features
     schema.check_releasable()
-    if absent := [name for name in schema.names if name not in table.columns]:
-        raise InputError(f"the table has no column {absent[0]!r}, which the schema declares")
-    if unknown := [name for name in table.columns if name not in schema]:
-        raise InputError(
-            f"the table has a column {unknown[0]!r} that the schema does not declare; drop it (--drop on the command "
-            "line)"
-        )
+    check_columns(schema, table.columns)
     return schema
 
 

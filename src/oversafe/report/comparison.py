@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pandas as pd
 
 from oversafe.attack import AttackResult
 from oversafe.checks import check_choice
+from oversafe.data import read_table
 from oversafe.experiment.compare import ORIGINAL
 from oversafe.experiment.compare import compare as run_cells
 from oversafe.measure.fidelity import FIGURES
@@ -272,17 +273,15 @@ def compare(
     check_choice("score", score, SCORES)
     if isinstance(table, str | Path):
         name = name or file_name(table)
+        table = read_table(table)
     cells = run_cells(table, label, **options)
-    if isinstance(table, str | Path):
-        facts: dict[str, Any] = {"name": name, "label": label}
-    else:
-        facts = {
-            "name": name or "the table",
-            "label": label,
-            "rows": len(table),
-            "columns": table.shape[1] - 1,
-            "classes": {str(k): int(v) for k, v in table[label].value_counts().items()},
-        }
+    facts = {
+        "name": name or "the table",
+        "label": label,
+        "rows": len(table),
+        "columns": table.shape[1] - 1,
+        "classes": {str(k): int(v) for k, v in table[label].value_counts().items()},
+    }
     return judged(cells, score, facts)
 
 
@@ -293,9 +292,7 @@ def judged(cells: pd.DataFrame, score: str, facts: Mapping[str, Any]) -> Compari
     original = _interval(first, score)
     settings = [_setting(row, score) for _, row in cells.iloc[1:].iterrows()]
     best = frontier([s.privacy[0] for s in settings], [s.utility[0] for s in settings])
-    settings = [
-        Setting(**{**s.__dict__, "on_frontier": bool(on)}) for s, on in zip(settings, best, strict=True)
-    ]
+    settings = [replace(s, on_frontier=bool(on)) for s, on in zip(settings, best, strict=True)]
     return Comparison(
         tuple(settings), recommend(settings, original, score), original, score, dict(facts), cells
     )
