@@ -189,7 +189,7 @@ def _sizes(minority: list[int], added: list[int]) -> dict[str, Any]:
 def _needed(epsilon: float | None, noise_multiplier: float | None) -> float:
     if epsilon is None or noise_multiplier is not None:
         raise InputError(
-            "--whole needs --epsilon, the one that the whole shall have, and no --noise-multiplier"
+            "--whole needs --epsilon and no --noise-multiplier; give the epsilon that the whole shall have"
         )
     return epsilon
 

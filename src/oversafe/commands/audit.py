@@ -115,6 +115,8 @@ def audit(
         raise typer.Exit(_EXIT_INTERRUPTED)
     if fail_on is not None and not result.findings and result.verdict.level != "protected":
         reasons = "; ".join(f"{attack}: {reason}" for attack, reason in result.not_run.items())
-        raise InputError(f"no attack could be run, so the gate says nothing ({reasons})")
+        raise InputError(
+            f"no attack could be run, so the gate says nothing ({reasons}); give it what it lacks"
+        )
     if fail_on is not None and result.verdict.level in ("exposed", fail_on):
         raise typer.Exit(_EXIT_GATE)

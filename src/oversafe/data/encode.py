@@ -152,7 +152,7 @@ def _cast(column: Column, values: pd.Series) -> pd.Series:
         return values.astype(types.pandas_dtype(column.dtype))
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(
-            f"column {column.name!r} does not fit the dtype {column.dtype} of the schema ({error})"
+            f"column {column.name!r} does not fit the dtype {column.dtype} of the schema ({error}); declare another"
         ) from error
 
 

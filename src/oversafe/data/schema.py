@@ -75,8 +75,8 @@ class Schema:
             name = getattr(self, role)
             if name is not None and (not isinstance(name, str) or name not in index):
                 raise InputError(
-                    f"the {role} column {name!r} is not among the columns {listed(self.names)}"
-                    f"{did_you_mean(str(name), self.names)}"
+                    f"the {role} column {name!r} is not among the columns{did_you_mean(str(name), self.names)}; "
+                    f"name one of {listed(self.names)}"
                 )
 
         if self.label is not None and self.label == self.person:
@@ -248,7 +248,7 @@ class Schema:
 def check_table(table: pd.DataFrame) -> None:
     """Refuse what is no table: nothing in it, or two columns of one name."""
     if not isinstance(table, pd.DataFrame):
-        raise InputError(f"a table is expected as a pandas DataFrame, and a {type(table).__name__} was given")
+        raise InputError(f"a {type(table).__name__} was given as a table; give a pandas DataFrame")
     if table.shape[1] == 0:
         raise InputError("the table has no columns; give one with at least one column")
     if len(table) == 0:
