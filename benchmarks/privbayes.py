@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from statistics import mean
-from time import perf_counter
 from typing import Any
 
 from benchmarks import dp_table
@@ -36,55 +34,12 @@ def sides(quick: bool, folder: Path) -> list[Side]:
 
 
 def figures(quick: bool) -> list[dict[str, Any]]:
-    """Return distances from the real table, the mean of some fits with OpenDP's noise, beside those of peers."""
-    found = []
+    """Return distances from the real table beside those of peers."""
     known: dict[str, Any] = {"schema": dp_table.schema(), "classes": [0, 1]}
-    sizes, fits = ((1_000,), 1) if quick else ((10_000, 50_000), 5)
-    for n in sizes:
-        real = dp_table.table(n)
-        for name, make in (
-            ("PrivBayes", lambda: PrivBayes(1.0, **known)),
-            ("PrivBayes, degree 1", lambda: PrivBayes(1.0, degree=1, **known)),
-            ("PrivBayes, delta 1e-9", lambda: PrivBayes(1.0, delta=1e-9, **known)),
-            ("HistogramSynthesizer", lambda: HistogramSynthesizer(1.0, **known)),
-        ):
-            rows = []
-            for _ in range(fits):
-                begin = perf_counter()
-                X, y = make().fit_resample(real.drop(columns="y"), real["y"])
-                seconds, made = perf_counter() - begin, X.assign(y=y)
-                rows.append(
-                    (
-                        seconds,
-                        dp_table.total_variation(real, made),
-                        dp_table.minority_variation(real, made),
-                        float((y == 1).mean()),
-                    )
-                )
-            seconds, both, rare, share = (mean(column) for column in zip(*rows, strict=True))
-            found.append(
-                {
-                    "method": name,
-                    "rows": n,
-                    "s": seconds,
-                    "2-way TV": both,
-                    "rare rows": rare,
-                    "P(y = 1)": share,
-                }
-            )
-        fresh = dp_table.table(n, seed=1)
-        found.append(
-            {
-                "method": "a fresh sample of the same distribution",
-                "rows": n,
-                "s": 0.0,
-                "2-way TV": dp_table.total_variation(real, fresh),
-                "rare rows": dp_table.minority_variation(real, fresh),
-                "P(y = 1)": float(fresh["y"].mean()),
-            }
-        )
-    for name, (seconds, both) in dp_table.PEERS.items():
-        found.append(
-            {"method": name, "rows": 50_000, "s": seconds, "2-way TV": both, "rare rows": "", "P(y = 1)": ""}
-        )
-    return found
+    methods = {
+        "PrivBayes": lambda: PrivBayes(1.0, **known),
+        "PrivBayes, degree 1": lambda: PrivBayes(1.0, degree=1, **known),
+        "PrivBayes, delta 1e-9": lambda: PrivBayes(1.0, delta=1e-9, **known),
+        "HistogramSynthesizer": lambda: HistogramSynthesizer(1.0, **known),
+    }
+    return dp_table.figures(methods, *(((1_000,), 1) if quick else ((10_000, 50_000), 5)))

@@ -221,10 +221,11 @@ def test_a_large_release_needs_its_number_of_rows(tables, tmp_path, monkeypatch)
     from typer.testing import CliRunner
 
     from oversafe import cli
+    from oversafe.commands import protect
 
     (tmp_path / "parts").mkdir()
     write_table(read_table(tables / "real.csv"), tmp_path / "parts" / "a.parquet")
-    monkeypatch.setattr(cli, "_MOST_ROWS", 100)
+    monkeypatch.setattr(protect, "_MOST_ROWS", 100)
     arguments = ["protect", tmp_path / "parts", "-l", "diagnosis", "--method", "privbayes"]
     arguments += ["--schema", tables / "schema.toml", "--out", tmp_path / "r.csv"]
     result = CliRunner().invoke(cli.app, list(map(str, arguments)))

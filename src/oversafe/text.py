@@ -1,10 +1,11 @@
-"""Texts from a table, made fit to be shown: a name may be ten thousand characters long, or control a terminal."""
+"""Texts made fit to be shown: a name may be ten thousand characters long, control a terminal, or hold a password."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from os import PathLike
 
 # What XML forbids, what moves a terminal's cursor, and what turns the direction of the text around it.
 _UNSHOWABLE = re.compile(
@@ -36,6 +37,12 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
         known.setdefault(str(each).strip().casefold(), str(each))
     near = get_close_matches(str(name).strip().casefold(), known, n=1, cutoff=0.7)
     return f" (did you mean {shorten(known[near[0]], 60)!r}?)" if near else ""
+
+
+def without_password(address: str | PathLike[str]) -> str:
+    """Return a database's address, or a text that holds one, without its password; a file's name as it is."""
+    text = re.sub(r"(://[^:/?@]*):.*@", r"\1@", str(address))
+    return re.sub(r"(?i)([?&][^=&]*(?:pass|secret|token|key)[^=&]*=)[^&#]*", r"\1***", text)
 
 
 def counted(n: int, one: str, more: str | None = None) -> str:

@@ -75,7 +75,6 @@ def test_a_release_with_its_manifest(folder, table):
 
 def test_columns_that_name_people_are_refused_or_left_out(folder, table):
     people = table.assign(name=[f"Person {i} of {i * 7919 % 1000}" for i in range(len(table))])
-    assert work.naming_columns(people, "diagnosis") == ["name"]
     with pytest.raises(InputError, match="'name'"):
         work.protect_table(people, "diagnosis", method="histograms", epsilon=1.0)
     release = work.protect_table(people, "diagnosis", method="histograms", epsilon=1.0, drop=["name"])

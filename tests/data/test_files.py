@@ -1007,7 +1007,7 @@ def test_a_password_is_never_shown(url):
     with pytest.raises(InputError) as caught:
         read_table(url)
     assert "hunter2" not in one_sentence(caught)
-    assert "***" in str(caught.value)
+    assert "//user@" in str(caught.value) or "password=***&x=1#t" in str(caught.value)
 
 
 def test_a_password_in_a_drivers_own_words_is_hidden(tmp_path, monkeypatch):

@@ -158,6 +158,32 @@ def test_copied_rows_are_exposed(real):
     assert by_name(report)["ExactCopies"].result.risk == pytest.approx(1, abs=0.01)
 
 
+def test_one_real_row_in_a_synthetic_release_is_certain():
+    rng = np.random.default_rng(0)
+    real, made = (
+        pd.DataFrame(rng.normal(size=(300, 3)), columns=list("abc")).assign(y=np.arange(300) < 60)
+        for _ in range(2)
+    )
+    clean = audit(made, "y", real=real)
+    assert clean.verdict.level == "unproven"
+    made.iloc[0] = real.iloc[0]
+    found = audit(made, "y", real=real, guarantee=Guarantee.pure(1.0, "a theorem"))
+    assert by_name(found)["ExactCopies"].certain_records == 1
+    assert found.verdict.level == "exposed"
+    assert found.verdict.sentence == "1 real record stands in the release word for word."
+
+
+def test_why_the_largest_class_is_not_attacked(real, augmented):
+    kept = audit(augmented, "diagnosis", real=real, time_limit=0).not_run["every attack on class 'benign'"]
+    assert "oversampling adds rows to the smaller ones" in kept
+    X, y = HistogramSynthesizer(1.0, random_state=0).fit_resample(
+        real.drop(columns="diagnosis"), real["diagnosis"]
+    )
+    made = audit(X.assign(diagnosis=y), "diagnosis", real=real, time_limit=0).not_run
+    assert "oversampling" not in made["every attack on class 'benign'"]
+    assert "without the real table every class is attacked" in made["every attack on class 'benign'"]
+
+
 def test_rows_that_agree_by_chance_are_not_held_against_a_release():
     rng = np.random.default_rng(0)
     real = pd.DataFrame(rng.integers(0, 2, (500, 4)), columns=list("abcd")).assign(y=rng.random(500) < 0.2)

@@ -52,7 +52,7 @@ def read_out(label, certain, columns, estimated=()):
 def copies(label, copied, total, low=0.9):
     details = {"class": label, "copied": copied, "distinct_real": total}
     result = AttackResult("ExactCopies", "reconstruction", low, (low, 1.0), pd.DataFrame(), details)
-    return Finding(result, "copied.")
+    return Finding(result, "copied.", copied if low else 0)
 
 
 def test_the_sentence_counts_all_classes_and_the_copies():
@@ -77,5 +77,13 @@ def test_what_is_estimated_is_not_called_certain():
 
 @pytest.mark.parametrize(("low", "told"), [(0.9954, "at least 99 %"), (1.0, "100 %"), (0.5, "at least 50 %")])
 def test_nothing_succeeds_more_often_than_always(low, told):
-    sentence = judge([copies("a", 8, 8, low=low)], NONE).sentence
-    assert sentence == f"ExactCopies gains {told} over chance: copied."
+    sentence = judge([finding(low)], NONE).sentence
+    assert sentence == f"Some attack gains {told} over chance: it tells who was in the data."
+
+
+def test_records_that_stand_in_a_release_are_not_called_computed():
+    assert judge([copies("a", 1, 8, low=0.01)], PROVEN).sentence == (
+        "1 real record stands in the release word for word."
+    )
+    found = [copies("a", 2, 8), copies("b", 5, 9)]
+    assert judge(found, NONE).sentence == "7 real records stand in the release word for word."

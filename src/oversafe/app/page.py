@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oversafe.app.server import DEFAULT_LIMIT
+from oversafe.errors import InputError, MissingExtraError
 
 _METHODS = {
     "mixture": "mixture: all pairs of columns under differential privacy (recommended)",
@@ -15,6 +16,7 @@ _METHODS = {
 }
 _AUDIT, _PROTECT = "Audit a release", "Protect a table"
 _REPORT_HEIGHT = 900
+_MISTAKES = (InputError, MissingExtraError)
 
 
 def main() -> None:
@@ -56,7 +58,7 @@ def _audit(st: Any, limit: int) -> None:
                     on_progress=show,
                     name=release[0],
                 )
-            except _mistakes() as error:
+            except _MISTAKES as error:
                 st.session_state.pop("audit", None)
                 _say(st.error, error)
     if "audit" in st.session_state:
@@ -65,26 +67,33 @@ def _audit(st: Any, limit: int) -> None:
 
 def _protect(st: Any, limit: int) -> None:
     from oversafe.app import work
+    from oversafe.data import Schema
+    from oversafe.privacy.guarantee import LARGEST_EPSILON
 
     given = _table(st, "The real table", "table", limit)
     if given is None:
         return
     table = given[1]
     label = _label(st, table)
+    try:
+        inferred = Schema.infer(table, label=label)
+    except _MISTAKES as error:
+        _say(st.error, error)
+        return
     method = st.selectbox("Method", list(_METHODS), format_func=_METHODS.get)
     epsilon = st.number_input(
         "Privacy budget (epsilon)",
         0.01,
-        10.0,
+        LARGEST_EPSILON,
         1.0,
         0.1,
-        help="Smaller is more private; 1 is strong, 10 is weak.",
+        help=f"Smaller is more private; 1 is strong, {LARGEST_EPSILON:g} is weak.",
     )
     balance = st.checkbox("As many rows of each class")
     drop = st.multiselect(
         "Columns to leave out",
         [c for c in map(str, table.columns) if c != label],
-        work.naming_columns(table, label),
+        list(inferred.naming_columns),
     )
     uploaded = st.file_uploader(
         "What is publicly known about the columns (a schema, optional)", type=["toml"]
@@ -94,7 +103,7 @@ def _protect(st: Any, limit: int) -> None:
             "Without a schema the ranges are read from the data, and the guarantee is nominal. Download what the "
             "columns seem to be, correct it, and upload it here."
         )
-        _download(st, "Download a schema to correct", _schema(table, label), "schema.toml", "text/plain")
+        _download(st, "Download a schema to correct", inferred.to_toml(), "schema.toml", "text/plain")
     if st.button("Protect", type="primary"):
         with _progress(st, f"Protecting with {method}") as show:
             try:
@@ -121,7 +130,7 @@ def _protect(st: Any, limit: int) -> None:
                     on_progress=lambda step, share: show(step, 0.5 + share / 2),
                 )
                 st.session_state["protected"] = (release, found)
-            except _mistakes() as error:
+            except _MISTAKES as error:
                 st.session_state.pop("protected", None)
                 _say(st.error, error)
     if "protected" in st.session_state:
@@ -148,7 +157,7 @@ def _table(st: Any, title: str, key: str, limit: int) -> tuple[str, Any] | None:
     if kept is None or kept[0] != uploaded.file_id:
         try:
             table = work.read_upload(uploaded.name, uploaded.getvalue(), limit)
-        except _mistakes() as error:
+        except _MISTAKES as error:
             _say(st.error, error)
             return None
         kept = (uploaded.file_id, table)
@@ -183,12 +192,6 @@ def _download(st: Any, title: str, data: Any, name: str, kind: str, key: str | N
     st.download_button(title, data, name, kind, key=key, on_click="ignore")
 
 
-def _schema(table: Any, label: str) -> str:
-    from oversafe.data import Schema
-
-    return str(Schema.infer(table, label=label).to_toml())
-
-
 class _progress:
     """A bar that says which step runs and how long the rest will take."""
 
@@ -211,12 +214,6 @@ class _progress:
 
     def __exit__(self, *_: object) -> None:
         self._bar.empty()
-
-
-def _mistakes() -> tuple[type[Exception], ...]:
-    from oversafe.errors import InputError, MissingExtraError
-
-    return InputError, MissingExtraError
 
 
 def _say(show: Callable[[str], Any], what: object) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from oversafe.commands.tables import left_out
 from oversafe.data import Schema, read_table
 from oversafe.errors import InputError
 from oversafe.privacy import Guarantee, write_release
@@ -92,11 +93,6 @@ def read_schema(content: bytes) -> Schema:
             raise InputError(str(error).replace(str(path), "schema.toml")) from None
 
 
-def naming_columns(table: pd.DataFrame, label: str) -> list[str]:
-    """Return the columns that seem to name people, which no release should carry."""
-    return list(Schema.infer(table, label=label).naming_columns)
-
-
 def protect_table(
     table: pd.DataFrame,
     label: str,
@@ -109,22 +105,10 @@ def protect_table(
     on_progress: Callable[[str, float], None] | None = None,
 ) -> Release:
     """Return a protected release of a table, with its manifest."""
-    from dataclasses import replace
-
-    left_out = set(drop)
-    if schema is not None:
-        schema = replace(schema, label=label)
-        left_out |= {schema.person} if schema.person is not None else set()
-        schema = schema.drop(left_out.intersection(schema.names))
-    if label in left_out:
-        raise InputError(f"the label column {label!r} cannot be left out; choose another column")
-    frame = table.drop(columns=[name for name in left_out if name in table.columns])
+    gone, schema = left_out(drop, label, schema)
+    frame = table.drop(columns=[name for name in gone if name in table.columns])
     described = schema if schema is not None else Schema.infer(frame, label=label)
-    if naming := described.naming_columns:
-        raise InputError(
-            f"column {naming[0]!r} seems to hold {described[naming[0]].naming}, which a release must not carry; "
-            "leave it out"
-        )
+    described.check_releasable()
     frame = described.conform(frame)
     check_labels(frame[label])
     protector = make_protector(method, epsilon=epsilon, schema=schema, balance=balance)

@@ -1,1 +1,1 @@
-"""Commands of the command line that have a page of their own."""
+"""The commands of the command line, each a module, and what they share."""

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from oversafe.commands.consoles import console
+from oversafe.commands.options import JsonOption
 from oversafe.errors import InputError
 
 account_app = typer.Typer(
@@ -33,7 +35,6 @@ NoiseOption = Annotated[
     typer.Option(help="Instead of --epsilon: the mechanism is Gaussian noise of this multiplier."),
 ]
 RelationOption = Annotated[str, typer.Option(help="Neighbouring tables: replace-one or add-remove.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")]
 
 
 @account_app.command("smote")
@@ -188,7 +189,7 @@ def _sizes(minority: list[int], added: list[int]) -> dict[str, Any]:
 def _needed(epsilon: float | None, noise_multiplier: float | None) -> float:
     if epsilon is None or noise_multiplier is not None:
         raise InputError(
-            "--whole needs --epsilon, the one that the whole shall have, and no --noise-multiplier"
+            "--whole needs --epsilon and no --noise-multiplier; give the epsilon that the whole shall have"
         )
     return epsilon
 
@@ -236,7 +237,6 @@ def _print(
         plain = {"settings": settings, "guarantee": guarantee.to_dict(), "meaning": sentence}
         typer.echo(json.dumps(plain | ({"changed_rows": changed_rows} if changed_rows else {}), indent=2))
         return
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(show_header=False)
@@ -249,9 +249,9 @@ def _print(
         table.add_row("delta of the whole", f"{guarantee.delta:.3g}")
     table.add_row("neighbouring tables", settings["relation"])
     table.add_row("status", guarantee.status)
-    console = Console()
-    console.print(table)
-    console.print(sentence, markup=False, highlight=False)
+    out = console()
+    out.print(table)
+    out.print(sentence, markup=False, highlight=False)
     if guarantee.caveats and guarantee.status != "none":
         start = "It holds if " if guarantee.status == "proven" else "It is not proven: "
-        console.print(start + "; ".join(guarantee.caveats) + ".", markup=False, highlight=False)
+        out.print(start + "; ".join(guarantee.caveats) + ".", markup=False, highlight=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from oversafe.commands.consoles import console, note
+from oversafe.commands.options import JsonOption
 from oversafe.text import shorten, showable
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ LedgerKeyOption = Annotated[
         help="File with the ledger's key; else OVERSAFE_LEDGER_KEY or ~/.config/oversafe/ledgers has it.",
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
 @budget_app.command("create")
@@ -153,7 +153,7 @@ def ledger_notes() -> Iterator[None]:
 
     def show_note(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
         if issubclass(category, LedgerWarning):
-            print(f"oversafe: {showable(str(message))}", file=sys.stderr)
+            note(str(message))
         else:
             shown(message, category, *rest, **more)
 
@@ -197,23 +197,13 @@ def _entry_cells(entry: Entry) -> Sequence[str]:
 
 
 def _print_table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in header:
-        figures = name in (
-            "entry",
-            "epsilon left",
-            "spent",
-            "of",
-            "delta",
-            "charges",
-            "unaccounted",
-            "epsilon",
-        )
-        table.add_column(name, justify="right" if figures else "left", no_wrap=name != "what")
+        words = name in ("when (UTC)", "data set", "for every", "", "what")
+        table.add_column(name, justify="left" if words else "right", no_wrap=name != "what")
     for line in lines:
         table.add_row(*map(Text, line))
-    Console().print(table)
+    console().print(table)

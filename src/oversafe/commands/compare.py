@@ -14,21 +14,27 @@ from oversafe.commands.options import (
     DecimalOption,
     DropOption,
     EncodingOption,
+    JsonOption,
+    LabelOption,
     QuasiIdentifierOption,
     SeparatorOption,
     check_seed,
     seconds_of,
 )
 from oversafe.commands.outputs import check_page
-from oversafe.commands.tables import DropUnlabelledOption, check_columns_given, check_label_given, labelled
+from oversafe.commands.tables import (
+    DropUnlabelledOption,
+    check_columns_given,
+    given_label,
+    labelled,
+    left_out,
+)
 from oversafe.errors import InputError
 
 
 def compare(
     table: Annotated[str, typer.Argument(help=TABLE)],
-    label: Annotated[
-        str | None, typer.Option("--label", "-l", help="The column that holds the class; required.")
-    ] = None,
+    label: LabelOption = None,
     methods: Annotated[
         list[str] | None,
         typer.Option(
@@ -76,7 +82,7 @@ def compare(
     ] = None,
     jobs: Annotated[int, typer.Option(help="Processes at a time; -1 is all cores.")] = -1,
     seed: Annotated[int, typer.Option(help="Of folds and releases.")] = 0,
-    json_output: Annotated[bool, typer.Option("--json", help="Print JSON instead of the summary.")] = False,
+    json_output: JsonOption = False,
     separator: SeparatorOption = None,
     decimal: DecimalOption = None,
     encoding: EncodingOption = None,
@@ -88,33 +94,26 @@ def compare(
     Examples:  oversafe compare t.csv -l y   |   oversafe compare t.csv -l y --methods smote,privbayes --epsilons 0.5,2
     --report c.html
     """
-    check_label_given(label, "oversafe compare table.csv --label y")
-    assert label is not None
+    label = given_label(label, "oversafe compare table.csv --label y")
     check_page("--report", report)
     check_seed(seed)
     limit = seconds_of(time_limit)
     budgets = _numbers(epsilons) if epsilons else None
-    left_out = set(drop or ())
-    if label in left_out:
-        raise InputError(f"the label column {label!r} cannot be left out; name another column")
-    from dataclasses import replace
 
     from oversafe.data import Schema, read_table
 
+    gone, declared = left_out(drop, label, None if schema is None else Schema.from_toml(schema))
     frame = read_table(table, separator=separator, decimal=decimal, encoding=encoding)
-    check_columns_given(left_out, frame.columns)
+    check_columns_given(gone, frame.columns)
     frame = labelled(frame, label, table, drop=drop_unlabelled)
-    declared = None if schema is None else replace(Schema.from_toml(schema), label=label)
-    if declared is not None:
-        declared = declared.drop(left_out.intersection(declared.names))
 
-    from oversafe.report.audit import file_name
     from oversafe.report.comparison import compare as run
     from oversafe.report.comparison_page import comparison_summary
+    from oversafe.report.sources import file_name
 
     options: dict[str, Any] = {} if budgets is None else {"epsilons": budgets}
     result = run(
-        frame.drop(columns=list(left_out)),
+        frame.drop(columns=list(gone)),
         label,
         score=score,
         name=file_name(table),
@@ -135,9 +134,8 @@ def compare(
     if json_output:
         typer.echo(result.to_json())
         return
-    out = console()
-    out.print(comparison_summary(result))
-    out.print(f"Report: {report}", soft_wrap=True, markup=False, highlight=False)
+    console().print(comparison_summary(result))
+    typer.echo(f"Report: {report}")
 
 
 def _split(given: list[str] | None) -> list[str]:

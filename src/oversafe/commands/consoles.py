@@ -1,9 +1,14 @@
-"""Where the commands print to."""
+"""Where the commands print to: results, notes beside them, and how far the work is."""
 
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from oversafe.text import showable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,3 +23,29 @@ def console() -> Console:
 
     shown = Console()
     return shown if shown.is_terminal or os.environ.get("COLUMNS") else Console(width=_WIDE)
+
+
+def note(message: str) -> None:
+    """Print a sentence beside the result, where it does not disturb whoever reads that."""
+    print("oversafe: " + showable(" ".join(message.split())), file=sys.stderr)
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Callable[[str, float], None]]:
+    """Show in a terminal which step runs, how much is done and how long the rest will take."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    out = console()
+    with Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        TimeElapsedColumn(),
+        TextColumn("so far,"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        console=out,
+        transient=True,
+        disable=not out.is_terminal,
+    ) as shown:
+        task = shown.add_task(title, total=None)
+        yield lambda step, share: shown.update(task, description=showable(step), total=1.0, completed=share)

@@ -1,15 +1,41 @@
-"""What commands share: options, and what is refused before the work begins."""
+"""What commands share: options, and how what is given with them is read or refused."""
 
 from __future__ import annotations
 
+import csv
 import re
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from oversafe.errors import InputError
 
+_LONGEST_HEADING = 1_000_000
+
+
+def complete_label(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the columns of the table that the command line names, for the shell."""
+    source = context.params.get("release") or context.params.get("table")
+    try:
+        with Path(source or "").open(encoding="utf-8", errors="replace", newline="") as file:
+            heading = file.readline(_LONGEST_HEADING)
+        separator = max(",;\t|", key=heading.count)
+        return [
+            name for name in next(csv.reader([heading], delimiter=separator)) if name.startswith(incomplete)
+        ]
+    except (OSError, TypeError, ValueError, StopIteration, csv.Error):
+        return []
+
+
 TABLE = "CSV or Parquet file, or database address with its table (duckdb://file.ddb#table)."
+# Checked by hand, so that its absence is told in the same words as other mistakes.
+LabelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--label", "-l", help="The column that holds the class; required.", autocompletion=complete_label
+    ),
+]
 SeparatorOption = Annotated[str | None, typer.Option(help="Of CSV files; detected when not given.")]
 DecimalOption = Annotated[
     str | None, typer.Option(help="Decimal sign of CSV files; detected when not given.")
@@ -22,6 +48,8 @@ QuasiIdentifierOption = Annotated[
     list[str] | None,
     typer.Option("--quasi-identifier", "-q", help="A column that outsiders may know; may be given again."),
 ]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists already.")]
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
@@ -39,3 +67,17 @@ def check_seed(seed: int | None) -> None:
     """Refuse a seed below 0."""
     if seed is not None and seed < 0:
         raise InputError(f"--seed {seed} was given; use a whole number of at least 0")
+
+
+def number_of(option: str, text: str | None) -> float | None:
+    """Return the number that an option gives, None where it is not given."""
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        if re.fullmatch(r"\s*[+-]?\d*,\d+\s*", text):
+            remedy = f"write {text.strip().replace(',', '.')}, with a point"
+        else:
+            remedy = "write a number, such as 1.0"
+        raise InputError(f"{option} {text} was given; {remedy}") from None

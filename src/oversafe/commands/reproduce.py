@@ -64,6 +64,5 @@ def reproduce(
         progress=True,
     )
     write_reproduction(found, page)
-    out = console()
-    out.print(reproduction_summary(found))
-    out.print(f"Report: {page}", soft_wrap=True, markup=False, highlight=False)
+    console().print(reproduction_summary(found))
+    typer.echo(f"Report: {page}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,8 @@ from oversafe.text import counted, did_you_mean, listed
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from oversafe.data import Schema
 
 DropUnlabelledOption = Annotated[
     bool,
@@ -36,10 +39,24 @@ def check_columns_given(names: Iterable[str], columns: Iterable[str]) -> None:
         )
 
 
-def check_label_given(label: str | None, command: str) -> None:
-    """Refuse a command without its label, in the same words everywhere."""
+def given_label(label: str | None, command: str) -> str:
+    """Return the label, or refuse a command without it, in the same words everywhere."""
     if label is None:
         raise InputError(f"--label is missing; name the column that holds the class: {command}")
+    return label
+
+
+def left_out(drop: Iterable[str] | None, label: str, schema: Schema | None) -> tuple[set[str], Schema | None]:
+    """Return the columns a release leaves out, also the one that says whose row it is, and the schema of the rest."""
+    gone = set(drop or ())
+    if label in gone:
+        raise InputError(f"the label column {label!r} cannot be left out; name another column")
+    if schema is None:
+        return gone, None
+    schema = replace(schema, label=label)
+    if schema.person is not None:
+        gone.add(schema.person)
+    return gone, schema.drop(gone.intersection(schema.names))
 
 
 def labelled(frame: pd.DataFrame, label: str, source: str, *, drop: bool) -> pd.DataFrame:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from oversafe.data._arrow import plain_columns, reason_of, to_arrow
 from oversafe.errors import InputError, MissingExtraError, import_extra
+from oversafe.text import without_password
 
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
@@ -72,7 +73,7 @@ def write_database(table: pd.DataFrame, url: str, overwrite: bool) -> None:
 
 def _place(url: str) -> _Place:
     address, _, fragment = url.rpartition("#")
-    shown = repr(_without_secrets(url))
+    shown = repr(without_password(url))
     if not address or not fragment:
         raise InputError(f"{shown} does not name a table; add it behind #, as in duckdb://file.ddb#table")
     scheme = address.partition("://")[0].lower()
@@ -169,9 +170,8 @@ def _transaction(connection: Any, place: _Place) -> Iterator[None]:
     connection.raw_sql("COMMIT")
 
 
-def _without_secrets(text: str, address: str = "") -> str:
+def _without_secrets(text: str, address: str) -> str:
     if found := re.search(r"://[^:/?@]*:(.*)@", address):
         for secret in (found[1], unquote(found[1])):
             text = text.replace(secret, "***") if secret else text
-    text = re.sub(r"(://[^:/?@]*):.*@", r"\1:***@", text)
-    return re.sub(r"(?i)([?&][^=&]*(?:pass|secret|token|key)[^=&]*=)[^&#]*", r"\1***", text)
+    return without_password(text)

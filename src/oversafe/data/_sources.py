@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from oversafe.data._databases import URL, open_database
 from oversafe.data._kernels import bin_numbers
 from oversafe.data.bins import Bins
 from oversafe.data.column import value_key
-from oversafe.data.counts import code_type
+from oversafe.data.counts import CodeSource, code_type
 from oversafe.data.encode import whole_codes
 from oversafe.data.files import parquet_files
 from oversafe.errors import InputError
@@ -79,10 +80,8 @@ def ibis_codes(table: Any, bins: Mapping[str, Bins]) -> _IbisCodes:
     return kind(table, bins)
 
 
-class _IbisCodes:
+class _IbisCodes(CodeSource):
     """The cells of an Ibis table: the database assigns them and sends several packed into one number."""
-
-    counts_by_itself = False
 
     def __init__(self, table: Any, bins: Mapping[str, Bins]):
         self._table = table
@@ -102,12 +101,6 @@ class _IbisCodes:
                     word, shift, mask = packed[name]
                     codes[i] = (batch.column(word).to_numpy(zero_copy_only=False) >> shift) & mask
             yield codes
-
-    def counted(
-        self, sets: Sequence[tuple[str, ...]], sizes: Mapping[str, int], made: Made
-    ) -> list[IntArray] | None:
-        """Leave the counting to the compiled loop."""
-        return None
 
     def _query(self, names: Sequence[str]) -> tuple[Any, dict[str, tuple[str, int, int]], dict[str, str]]:
         """Return the query for cells, where each column's are in it, and the columns that come as they are."""
@@ -384,13 +377,8 @@ def _category_expression(bins: Bins, values: Any, missing: int) -> Any | None:
 
 def _numeric(key: str | None) -> float | int | None:
     """Return the number whose key this is, if it is a number's."""
-    if key is None:
-        return None
-    try:
-        number: float | int = int(key)
-    except ValueError:
-        try:
-            number = float(key)
-        except ValueError:
-            return None
-    return number if value_key(number) == key else None
+    for kind in (int, float):
+        with suppress(TypeError, ValueError):
+            number = kind(key)  # type: ignore[arg-type]
+            return number if value_key(number) == key else None
+    return None

@@ -173,7 +173,7 @@ class Column:
             pd.Series([stamp.tz_localize(None)]).astype(re.sub(r", .*\]", "]", self.dtype))
         except (ValueError, OverflowError):
             raise InputError(
-                f"column {self.name!r} has the bound {bound!r}, which its dtype {self.dtype} cannot hold"
+                f"column {self.name!r} has the bound {bound!r}, which its dtype {self.dtype} cannot hold; give another"
             ) from None
         if isinstance(dtype, pd.DatetimeTZDtype):
             return stamp.tz_localize(dtype.tz) if stamp.tz is None else stamp.tz_convert(dtype.tz)

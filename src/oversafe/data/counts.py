@@ -29,7 +29,7 @@ class CodeSource(Protocol):
 
     n_rows: int
     # Whether `counted` answers, so that rows need not come here.
-    counts_by_itself: bool
+    counts_by_itself: bool = False
 
     def blocks(self, names: Sequence[str]) -> Iterator[NDArray[Any]]:
         """Give the cells of the named columns, of shape (n_columns, n_rows of the block), block by block."""
@@ -44,6 +44,7 @@ class CodeSource(Protocol):
 
         ``made`` are columns that come from others, as in :meth:`Counts.coarsened`.
         """
+        return None
 
 
 class Counts:
@@ -321,10 +322,8 @@ def code_type(sizes: Sequence[int]) -> Any:
     return np.uint8 if most <= 2**8 else np.uint16 if most <= 2**16 else np.uint32
 
 
-class TableCodes:
+class TableCodes(CodeSource):
     """The cells of a table in memory, a byte for each where that is enough."""
-
-    counts_by_itself = False
 
     def __init__(self, cells: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]):
         self._names = list(cells)
@@ -351,15 +350,6 @@ class TableCodes:
             self._codes if list(names) == self._names else self._codes[[self._names.index(n) for n in names]]
         )
 
-    def counted(
-        self,
-        sets: Sequence[tuple[str, ...]],
-        sizes: Mapping[str, int],
-        made: Mapping[str, tuple[str, IntArray]],
-    ) -> list[IntArray] | None:
-        """Leave the counting to the compiled loop."""
-        return None
-
     def with_coarser(
         self, columns: Mapping[str, tuple[str, IntArray]], sizes: Mapping[str, int]
     ) -> TableCodes:
@@ -371,7 +361,7 @@ class TableCodes:
         return TableCodes(cells, all_sizes)
 
 
-class _Coarser:
+class _Coarser(CodeSource):
     """A source with further columns, made block by block."""
 
     def __init__(
@@ -404,10 +394,8 @@ class _Coarser:
         return None if made else self._source.counted(sets, sizes, self._columns)
 
 
-class _Thinned:
-    """A source that keeps a random sample of the rows that pass by."""
-
-    counts_by_itself = False
+class _Thinned(CodeSource):
+    """A source that keeps a random sample of the rows that pass by; they are counted here, past which they go."""
 
     def __init__(self, source: CodeSource, names: list[str], rate: float, rng: np.random.Generator):
         self._source = source
@@ -428,15 +416,6 @@ class _Thinned:
             kept.append(block[:, self._rng.random(block.shape[1]) < self._rate])
             yield block if places == list(range(len(self._names))) else block[places]
         self._kept = kept
-
-    def counted(
-        self,
-        sets: Sequence[tuple[str, ...]],
-        sizes: Mapping[str, int],
-        made: Mapping[str, tuple[str, IntArray]],
-    ) -> list[IntArray] | None:
-        """Leave the counting to the compiled loop, past which the sample goes."""
-        return None
 
     def sample(self, sizes: Mapping[str, int]) -> TableCodes:
         """Return the sample."""

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from oversafe.data.column import Column, as_number, value_key
-from oversafe.data.schema import Schema, check_table
+from oversafe.data.schema import Schema, check_columns, check_table
 from oversafe.errors import InputError
-from oversafe.text import counted, did_you_mean
+from oversafe.text import counted
 
 # Beyond this a float64 no longer holds every whole number.
 _WHOLE = 2**53
@@ -27,18 +27,7 @@ def conform(schema: Schema, table: pd.DataFrame) -> pd.DataFrame:
     """Return the table with the schema's columns, order and dtypes, or say where it does not fit."""
     check_table(table)
     position = {str(name): i for i, name in enumerate(table.columns)}
-    for name in schema.names:
-        if name not in position:
-            raise InputError(
-                f"the table has no column {name!r}, which the schema declares{did_you_mean(name, position)}; "
-                "add it, or remove it from the schema"
-            )
-    for name in position:
-        if name not in schema:
-            raise InputError(
-                f"the table has a column {name!r} that the schema does not declare{did_you_mean(name, schema.names)}; "
-                "drop it (--drop on the command line), or add it to the schema"
-            )
+    check_columns(schema, position)
     columns = {c.name: _conform_column(c, table.iloc[:, position[c.name]]) for c in schema}
     return pd.DataFrame(columns, index=table.index, copy=False)
 
@@ -163,7 +152,7 @@ def _cast(column: Column, values: pd.Series) -> pd.Series:
         return values.astype(types.pandas_dtype(column.dtype))
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(
-            f"column {column.name!r} does not fit the dtype {column.dtype} of the schema ({error})"
+            f"column {column.name!r} does not fit the dtype {column.dtype} of the schema ({error}); declare another"
         ) from error
 
 

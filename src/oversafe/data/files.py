@@ -184,7 +184,7 @@ def write_table(
     style = _style(ending, separator, decimal)
     arrow = to_arrow(table) if ending == ".parquet" else None
     try:
-        with _replacing(path, shown, overwrite) as file:
+        with replacing(path, overwrite=overwrite) as file:
             if arrow is not None:
                 pa.parquet.write_table(arrow, file, compression="zstd")
             elif ending.endswith(".gz"):
@@ -209,7 +209,7 @@ def write_text(text: str, path: str | os.PathLike[str]) -> None:
     """Write a text file as UTF-8 in one step: it is complete, or it is not there."""
     target = Path(path)
     try:
-        with _replacing(target, repr(str(target)), True) as file:
+        with replacing(target) as file:
             file.write(text.encode())
     except OSError as error:
         raise InputError(
@@ -344,8 +344,9 @@ def _read_folder(folder: Path, shown: str) -> pa.Table:
 
 
 @contextmanager
-def _replacing(target: Path, shown: str, overwrite: bool) -> Iterator[BinaryIO]:
-    """Give a private file to write to, which takes the target's place once it is complete."""
+def replacing(target: Path, *, overwrite: bool = True, private: bool = False) -> Iterator[BinaryIO]:
+    """Give a private file to write to, which takes the target's place once it is complete, and may stay private."""
+    shown = repr(str(target))
     if not target.parent.is_dir():
         raise InputError(f"the folder of {shown} does not exist; create it first")
     if target.is_dir():
@@ -360,7 +361,8 @@ def _replacing(target: Path, shown: str, overwrite: bool) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_umask())
+        if not private:
+            temporary.chmod(0o666 & ~_umask())
         if overwrite:
             temporary.replace(target)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
@@ -74,8 +75,8 @@ class Schema:
             name = getattr(self, role)
             if name is not None and (not isinstance(name, str) or name not in index):
                 raise InputError(
-                    f"the {role} column {name!r} is not among the columns {listed(self.names)}"
-                    f"{did_you_mean(str(name), self.names)}"
+                    f"the {role} column {name!r} is not among the columns{did_you_mean(str(name), self.names)}; "
+                    f"name one of {listed(self.names)}"
                 )
 
         if self.label is not None and self.label == self.person:
@@ -135,6 +136,15 @@ class Schema:
             for i, name in enumerate(table.columns)
         ]
         return cls(tuple(found), label=label, person=person)
+
+    def check_releasable(self) -> None:
+        """Refuse identifiers and free text, which a release must not carry."""
+        if naming := self.naming_columns:
+            raise InputError(
+                f"column {naming[0]!r} seems to hold {self[naming[0]].naming}, which a release must not carry; leave "
+                f"it out (on the command line with --drop {shlex.quote(naming[0])}), or declare another kind for it "
+                "in a schema"
+            )
 
     def declare(self, name: str, **changes: Any) -> Schema:
         """Return the schema with some facts of one column replaced, for example its public bounds."""
@@ -238,7 +248,7 @@ class Schema:
 def check_table(table: pd.DataFrame) -> None:
     """Refuse what is no table: nothing in it, or two columns of one name."""
     if not isinstance(table, pd.DataFrame):
-        raise InputError(f"a table is expected as a pandas DataFrame, and a {type(table).__name__} was given")
+        raise InputError(f"a {type(table).__name__} was given as a table; give a pandas DataFrame")
     if table.shape[1] == 0:
         raise InputError("the table has no columns; give one with at least one column")
     if len(table) == 0:
@@ -249,6 +259,22 @@ def check_table(table: pd.DataFrame) -> None:
         raise InputError(f"two columns are called {repeated!r}; give each column a name of its own")
 
 
+def check_columns(schema: Schema, names: Iterable[str]) -> None:
+    """Refuse a table that lacks a declared column, or has one that is not declared."""
+    names = list(names)
+    known = set(names)
+    if absent := [name for name in schema.names if name not in known]:
+        raise InputError(
+            f"the table has no column {absent[0]!r}, which the schema declares{did_you_mean(absent[0], names)}; "
+            "add it, or remove it from the schema"
+        )
+    if unknown := [name for name in names if name not in schema]:
+        raise InputError(
+            f"the table has a column {unknown[0]!r} that the schema does not declare"
+            f"{did_you_mean(unknown[0], schema.names)}; drop it (--drop on the command line), or add it to the schema"
+        )
+
+
 def features_of(table: pd.DataFrame, schema: Schema | None) -> Schema:
     """Return the feature columns' schema, inferred unless it is given; naming columns are refused."""
     if schema is not None and schema.person in table.columns:
@@ -256,18 +282,8 @@ def features_of(table: pd.DataFrame, schema: Schema | None) -> Schema:
             f"column {schema.person!r} says whose row it is, and a release must not carry it; drop it first"
         )
     schema = Schema.infer(table) if schema is None else schema.features
-    if naming := schema.naming_columns:
-        raise InputError(
-            f"column {naming[0]!r} seems to hold {schema[naming[0]].naming}, which a release must not carry; "
-            "drop it, or declare another kind for it in a schema"
-        )
-    if absent := [name for name in schema.names if name not in table.columns]:
-        raise InputError(f"the table has no column {absent[0]!r}, which the schema declares")
-    if unknown := [name for name in table.columns if name not in schema]:
-        raise InputError(
-            f"the table has a column {unknown[0]!r} that the schema does not declare; drop it (--drop on the command "
-            "line)"
-        )
+    schema.check_releasable()
+    check_columns(schema, table.columns)
     return schema
 
 

@@ -16,7 +16,6 @@ import pandas as pd
 from oversafe.attack import AttackResult, GroundHog
 from oversafe.attack.game import seeded_copy
 from oversafe.attack.release_attacks import (
-    ClassTables,
     attack_steps,
     attacked_classes,
     check_attacks,
@@ -26,12 +25,12 @@ from oversafe.attack.release_attacks import (
 from oversafe.data import Schema, read_table
 from oversafe.data.column import value_keys
 from oversafe.errors import InputError
+from oversafe.experiment.certainty import with_certain_records
 from oversafe.experiment.grid import run_grid
 from oversafe.experiment.memory import PeakMemory
 from oversafe.experiment.source import source_digest
-from oversafe.experiment.store import plain
+from oversafe.experiment.store import plain, table_digest
 from oversafe.measure.fidelity import FIGURES, fidelity
-from oversafe.measure.leakage import release_overlap
 from oversafe.measure.scores import SCORES
 from oversafe.measure.utility import folds, make_release, positive_class, summarize, train_on_release
 from oversafe.privacy.guarantee import SEEDED, Guarantee
@@ -56,11 +55,7 @@ DEFAULT_EPSILONS = (1.0, 5.0)
 _GAME_ROWS = 400
 _GAME = (6, 30, 30)
 # What a cell measures: another number when it measures something else, so that older ones are not taken for it.
-_MEASURED = 2
-# Copies of so many more real rows than of others, at least, need no further reason to be called copies.
-_MANY_COPIES = 0.1
-# Fewer are copies if chance has a smaller probability: false alarms of a dozen settings stay below one in a hundred.
-_BY_CHANCE = 1e-4
+_MEASURED = 3
 
 
 def compare(
@@ -158,7 +153,7 @@ def compare(
     cell = CompareCell(frame, label, schema, own_attacks)
     shared = {
         "measured": _MEASURED,
-        "table": _fingerprint(frame),
+        "table": table_digest(frame),
         "label": label,
         "schema": None if schema is None else hashlib.sha256(schema.to_toml().encode()).hexdigest(),
         "quasi_identifiers": list(quasi_identifiers or ()) or None,
@@ -281,8 +276,9 @@ class CompareCell:
             classes = [class_tables(name, self.label, columns, tables) for name in labels]
             for step in attack_steps(classes, found, not_run):
                 if (result := step.run()) is not None:
+                    result, certain = with_certain_records(result, step.tables)
                     found.append(result)
-                    rows_found.append(_row(result, step.tables))
+                    rows_found.append(_row(result, certain))
             for step in own_attack_steps(self.attacks, classes, not_run):
                 if (result := step.run()) is not None:
                     rows_found.append(_row(result))
@@ -321,14 +317,7 @@ class CompareCell:
 ATTACK_COLUMNS = ["attack", "class", "threat", "risk", "low", "high", "certain_records"]
 
 
-def _row(result: AttackResult, tables: ClassTables | None = None) -> dict[str, Any]:
-    certain = 0
-    # Records that ReconSMOTE names, and real ones that stand in the release, are read out with certainty; the other
-    # attacks speak of chances.
-    if tables is not None and result.name == "ReconSMOTE":
-        certain = result.details.get("recovered", 0)
-    elif tables is not None and result.name == "ExactCopies" and _are_copies(result, tables):
-        certain = result.details["copied"]
+def _row(result: AttackResult, certain: int = 0) -> dict[str, Any]:
     return {
         "attack": result.name,
         "class": str(result.details.get("class", "")),
@@ -336,25 +325,8 @@ def _row(result: AttackResult, tables: ClassTables | None = None) -> dict[str, A
         "risk": float(result.risk),
         "low": float(result.interval[0]),
         "high": float(result.interval[1]),
-        "certain_records": int(certain),
+        "certain_records": certain,
     }
-
-
-def _are_copies(result: AttackResult, tables: ClassTables) -> bool:
-    """Return whether the real rows in a release stand there because they were real, and not by chance.
-
-    In a table of a few categories every release has real rows. They count where surely a tenth more of the real rows
-    stand there than of others; and fewer of them where chance, given how common their values are, has a probability
-    below one in ten thousand, and the rows of others do not speak against it.
-    """
-    if not result.details["copied"]:
-        return False
-    low = result.interval[0]
-    if low >= _MANY_COPIES:
-        return True
-    if low <= 0 and result.details.get("copied_holdout", 0):
-        return False
-    return release_overlap(tables.release, tables.real).probability < _BY_CHANCE
 
 
 def _absent(released: pd.Series, real: pd.Series) -> list[str]:
@@ -455,11 +427,7 @@ def _epsilon_of(method: Any) -> float | None:
 def _read(table: pd.DataFrame | str | Path, label: str, schema: Schema | None) -> tuple[pd.DataFrame, Schema]:
     frame = table if isinstance(table, pd.DataFrame) else read_table(table)
     described = Schema.infer(frame, label=label) if schema is None else replace(schema, label=label)
-    if naming := described.naming_columns:
-        raise InputError(
-            f"column {naming[0]!r} seems to hold {described[naming[0]].naming}, which a release must not carry; "
-            "leave it out, or declare in a schema what it is"
-        )
+    described.check_releasable()
     frame = described.conform(frame).reset_index(drop=True)
     if (gaps := frame[label].isna()).any():
         raise InputError(
@@ -467,12 +435,6 @@ def _read(table: pd.DataFrame | str | Path, label: str, schema: Schema | None) -
             f"(first: row {int(np.argmax(gaps)) + 1}); drop or label them"
         )
     return frame, described
-
-
-def _fingerprint(table: pd.DataFrame) -> str:
-    digest = hashlib.sha256(repr([(str(n), str(t)) for n, t in table.dtypes.items()]).encode())
-    digest.update(pd.util.hash_pandas_object(table, index=False).to_numpy().tobytes())
-    return digest.hexdigest()
 
 
 def _unseeded(guarantee: Guarantee) -> Guarantee:

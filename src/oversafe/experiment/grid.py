@@ -7,6 +7,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 
 from oversafe.errors import InputError
-from oversafe.experiment.store import Cell, Store, cell_key, plain, with_settings
+from oversafe.experiment.store import Cell, Store, cell_key, plain
 
 # Of a row beside the settings and the results.
 _STATUS, _SECONDS, _ERROR = "status", "seconds", "error"
@@ -89,7 +90,7 @@ def run_grid(
         for cell in cells:
             found = place.read(cell.key)
             if found is not None and (found.status == "done" or not retry_failed):
-                known[cell.key] = with_settings(found, cell.settings)
+                known[cell.key] = replace(found, settings=cell.settings)
     missing = [cell for cell in cells if cell.key not in known]
     # The wall clock, because it means the same in every process.
     deadline = None if time_limit is None else time.time() + time_limit

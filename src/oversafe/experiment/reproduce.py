@@ -18,13 +18,7 @@ from oversafe.experiment.grid import run_grid
 from oversafe.experiment.papers.base import Paper, Summary
 from oversafe.text import listed
 
-PAPERS: Mapping[str, str] = {
-    "smote-and-mirrors": "smote_and_mirrors",
-    "smote-dp": "smote_dp",
-    "umap-smotenc": "umap_smotenc",
-    "private-smote": "private_smote",
-    "dp-imbalance": "dp_imbalance",
-}
+PAPERS = ("smote-and-mirrors", "smote-dp", "umap-smotenc", "private-smote", "dp-imbalance")
 
 
 @dataclass(frozen=True)
@@ -162,7 +156,7 @@ def load_paper(name: str) -> Paper:
     """Return what the reproduction of a paper consists of."""
     if name not in PAPERS:
         raise InputError(f"the paper {name!r} is not known; use one of {', '.join(PAPERS)}")
-    return import_module(f"oversafe.experiment.papers.{PAPERS[name]}").PAPER
+    return import_module(f"oversafe.experiment.papers.{name.replace('-', '_')}").PAPER
 
 
 def _machine() -> dict[str, Any]:

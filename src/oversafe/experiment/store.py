@@ -6,15 +6,15 @@ import hashlib
 import json
 import math
 import os
-import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
+from oversafe.data.files import replacing
 from oversafe.errors import InputError
 from oversafe.experiment.source import is_settled, source_digest
 
@@ -55,6 +55,13 @@ def cell_key(function: str, version: str, settings: Mapping[str, Any]) -> str:
     described = {"function": function, "version": version, "settings": plain(dict(settings))}
     text = json.dumps(described, sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:_KEY_LENGTH]
+
+
+def table_digest(table: pd.DataFrame) -> str:
+    """Return what a table is known by: its columns' names, dtypes and values."""
+    digest = hashlib.sha256(repr([(str(n), str(t)) for n, t in table.dtypes.items()]).encode())
+    digest.update(pd.util.hash_pandas_object(table, index=False).to_numpy().tobytes())
+    return digest.hexdigest()
 
 
 def plain(value: Any) -> Any:
@@ -127,7 +134,8 @@ class Store:
             "result": {name: self._packed(cell.key, value, tables) for name, value in cell.result.items()},
         }
         text = json.dumps(document, ensure_ascii=True, allow_nan=False)
-        _write_whole(self.folder / f"{cell.key}.json", lambda file: file.write(text.encode()))
+        with replacing(self.folder / f"{cell.key}.json", private=True) as file:
+            file.write(text.encode())
 
     def read(self, key: str) -> Cell | None:
         """Return a stored cell, or None if there is none that can be read."""
@@ -150,7 +158,8 @@ class Store:
             name = f"{key}-{len(tables)}.parquet"
             tables.append(name)
             frame = value if isinstance(value, pd.DataFrame) else value.to_frame(value.name or "value")
-            _write_whole(self.folder / name, frame.to_parquet)
+            with replacing(self.folder / name, private=True) as file:
+                frame.to_parquet(file)
             return {"table": name, "series": isinstance(value, pd.Series)}
         if isinstance(value, np.ndarray):
             return {
@@ -188,23 +197,3 @@ class Store:
         if "float" in value:
             return float(value["float"])
         return {name: self._unpacked(entry) for name, entry in value["mapping"]}
-
-
-def _write_whole(target: Path, write: Any) -> None:
-    """Write a private file that takes the target's place once it is complete."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".oversafe-", suffix=".part")
-    temporary = Path(name)
-    try:
-        file: BinaryIO
-        with os.fdopen(handle, "wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def with_settings(cell: Cell, settings: Mapping[str, Any]) -> Cell:
-    """Return a stored cell with the settings as they were given in this call."""
-    return replace(cell, settings=dict(settings))

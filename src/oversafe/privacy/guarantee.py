@@ -23,6 +23,8 @@ SEEDED = (
     "a fixed random_state was used, so the noise can be repeated by anyone who knows it; "
     "such a release is for experiments and must not leave the building"
 )
+# A weaker guarantee is not one to rest on: the odds of a guess about a person may grow by more than 20,000 times.
+LARGEST_EPSILON, LARGEST_DELTA = 10.0, 1e-5
 _WEAKEST: tuple[Status, ...] = ("none", "nominal", "proven")
 
 

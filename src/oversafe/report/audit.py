@@ -2,62 +2,42 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import math
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from oversafe.attack import AttackResult
-from oversafe.attack.copies import is_copy
 from oversafe.attack.release_attacks import (
-    AUDIT_SEED,
     AttackStep,
-    ClassTables,
     attack_steps,
-    attacked_classes,
     check_attacks,
     class_tables,
     own_attack_steps,
 )
-from oversafe.data import Schema, read_table
-from oversafe.data.column import value_key, value_keys
-from oversafe.data.files import write_text
-from oversafe.errors import InputError
+from oversafe.data import read_table
+from oversafe.data.column import value_keys
+from oversafe.experiment.certainty import with_certain_records
 from oversafe.privacy import Guarantee, read_manifest
-from oversafe.report.cells import percent
+from oversafe.report.headlines import headline
 from oversafe.report.kept import KeptSteps
 from oversafe.report.law import CRITERIA, assess
-from oversafe.report.linkage import linkage_headline, why_not_at_all
+from oversafe.report.material import Material, work_of
+from oversafe.report.not_run import why_not_at_all, why_not_the_largest
 from oversafe.report.picture import picture, shown_record, side_by_side
-from oversafe.report.verdict import Finding, Verdict, columns_read, judge
+from oversafe.report.plain import as_json, plain, written
+from oversafe.report.sources import file_name, repeat_settings
+from oversafe.report.verdict import Finding, Verdict, judge
 from oversafe.text import shorten
 
 _FORMAT = "oversafe-audit"
 FORMAT_VERSION = 1
 _NO_MANIFEST = "the release came without a manifest, so nothing is known of how it was made"
-# How long the attacks take in comparison, for the time that is left. The first two need the release alone, the
-# next two the real table too, the others also a holdout.
-_WORK = {
-    "ReconSMOTE": 6.0,
-    "DistinSMOTE": 1.0,
-    "ExactCopies": 0.5,
-    "NaiveDistinguisher": 4.0,
-    "SinglingOut (univariate)": 1.5,
-    "SinglingOut (multivariate)": 1.5,
-    "Linkability": 1.5,
-    "AttributeInference": 1.5,
-    "ClosestRecord": 1.0,
-}
-_ALONE, _WITH_REAL = 2, 4
 
 
 @dataclass(frozen=True, repr=False)
@@ -149,19 +129,13 @@ class Audit:
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the audit as JSON, and write it when a path is given."""
-        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-        if path is not None:
-            write_text(text + "\n", path)
-        return text
+        return written(as_json(self.to_dict()), path, end="\n")
 
     def to_html(self, path: str | Path | None = None) -> str:
         """Return the audit as a page that needs no network, and write it when a path is given."""
         from oversafe.report.page import audit_page
 
-        text = audit_page(self)
-        if path is not None:
-            write_text(text, path)
-        return text
+        return written(audit_page(self), path)
 
     def _repr_html_(self) -> str:
         from oversafe.report.page import framed
@@ -249,7 +223,7 @@ def audit(
     real = read_table(real) if isinstance(real, str | Path) else real
     holdout = read_table(holdout) if isinstance(holdout, str | Path) else holdout
     release, real, holdout = (_named(table) for table in (release, real, holdout))
-    material = _Material.of(release, label, real, holdout)
+    material = Material.of(release, label, real, holdout)
     kept = None if resume is None else KeptSteps(Path(resume), (release, real, holdout), label)
 
     findings: list[Finding] = []
@@ -267,7 +241,7 @@ def audit(
             continue
         if on_progress is not None:
             on_progress(title, min(1.0, done / all_work))
-        done += _WORK.get(title.partition(" on ")[0], 1.0)
+        done += work_of(title)
         try:
             finding = _find(step) if kept is None or step.is_own else kept.run(title, partial(_find, step))
         except KeyboardInterrupt:
@@ -299,262 +273,35 @@ def _named(table: Any) -> Any:
     return table.set_axis([str(name) for name in table.columns], axis=1)
 
 
-def repeat_settings(sources: Mapping[str, Any], label: str, time_limit: float | None) -> dict[str, Any]:
-    """Return what it takes to repeat an audit; of a database's address, without its password."""
-    import platform
-    from importlib.metadata import version
-
-    named = {what: source for what, source in sources.items() if isinstance(source, str | Path)}
-    return {
-        "oversafe": version("oversafe"),
-        "python": platform.python_version(),
-        **{package: version(package) for package in ("numpy", "pandas", "scikit-learn")},
-        "label": label,
-        "time_limit": time_limit,
-        "seed": AUDIT_SEED,
-        **_method_of(named.get("release")),
-        **{what: without_password(source) for what, source in named.items()},
-        "sha256": {what: digest for what, source in named.items() if (digest := _sha256(source)) is not None},
-    }
-
-
-def _method_of(release: str | Path | None) -> dict[str, str]:
-    """Return how a release was made, if its manifest says so."""
-    if release is None or "://" in str(release):
-        return {}
-    try:
-        manifest = read_manifest(release)
-    except InputError:
-        # Told when the guarantee is read from it.
-        return {}
-    method = None if manifest is None else manifest.settings.get("method")
-    return {} if method is None else {"method": str(method)}
-
-
-def without_password(source: str | Path) -> str:
-    """Return a file's name, or a database's address without its password."""
-    return re.sub(r"(://[^/:@]*):[^/@]*@", r"\1@", str(source))
-
-
-def _sha256(source: str | Path) -> str | None:
-    """Return the fingerprint of a file; a folder or a database has none."""
-    if "://" in str(source) or not Path(source).is_file():
-        return None
-    with Path(source).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@dataclass(frozen=True)
-class _Material:
-    """The tables of an audit, checked against one another."""
-
-    release: pd.DataFrame
-    label: str
-    real: pd.DataFrame | None
-    holdout: pd.DataFrame | None
-    columns: list[str]
-    warnings: tuple[str, ...]
-
-    @classmethod
-    def of(
-        cls, release: pd.DataFrame, label: str, real: pd.DataFrame | None, holdout: pd.DataFrame | None
-    ) -> _Material:
-        tables = {"release": release, "real table": real, "holdout": holdout}
-        schema = Schema.infer(release, label=label)
-        warnings = [
-            f"column {name!r} seems to hold {schema[name].naming}; "
-            "no release should carry it, and it was left out of the attacks"
-            for name in schema.naming_columns
-        ]
-        columns = [c.name for c in schema.features if c.name not in schema.naming_columns]
-        for what, table in tables.items():
-            if table is None:
-                continue
-            if what != "release":
-                Schema.infer(table, label=label)
-                missing = [c for c in columns if c not in table.columns]
-                if missing:
-                    warnings.append(
-                        f"the {what} has no column {missing[0]!r}; only shared columns were compared"
-                    )
-                    columns = [c for c in columns if c in table.columns]
-            for name in table.select_dtypes("number").columns.intersection(columns):
-                if np.isinf(table[name].to_numpy(dtype=float, na_value=np.nan)).any():
-                    raise InputError(
-                        f"column {name!r} of the {what} has infinite values; remove them or mark them as missing"
-                    )
-            if (gaps := table[label].isna()).any():
-                raise InputError(
-                    f"{int(gaps.sum())} rows of the {what} have no label in {label!r} "
-                    f"(first: row {int(np.argmax(gaps)) + 1}); drop or label them"
-                )
-        if not columns:
-            raise InputError(
-                "the tables share no column besides the label; give tables with the same columns"
-            )
-        classes = {what: set(value_keys(t[label])) for what, t in tables.items() if t is not None}
-        if real is not None and len(classes["real table"]) < 2:
-            raise InputError(
-                f"the real table has one class only ({_shown_class(real[label].iloc[0])}); give it with all its classes"
-            )
-        if real is None and len(classes["release"]) < 2:
-            raise InputError(
-                f"the label column {label!r} has one class only ({_shown_class(release[label].iloc[0])}); "
-                "give the release with all its classes, or the real table too (--real)"
-            )
-        if real is not None and not classes["release"] & classes["real table"]:
-            raise InputError(
-                f"the release and the real table share no class in {label!r}; give the same label column"
-            )
-        if real is not None and holdout is not None:
-            named = [*columns, label]
-            again = int(is_copy(holdout[named], real[named]).sum())
-            if again > len(holdout) / 2:
-                warnings.append(
-                    f"{again} of the {len(holdout)} rows of the holdout stand in the real table too; if they are the "
-                    "same people, the holdout cannot show what chance gives"
-                )
-        return cls(release, label, real, holdout, columns, tuple(warnings))
-
-    def facts(self) -> dict[str, Any]:
-        counts = self.release[self.label].value_counts()
-        return {
-            "rows": len(self.release),
-            "columns": len(self.columns),
-            "label": self.label,
-            "classes": {str(k): int(v) for k, v in counts.items()},
-            "real_rows": None if self.real is None else len(self.real),
-            "holdout_rows": None if self.holdout is None else len(self.holdout),
-            "not_released": [c for c in self.real.columns if c not in self.release.columns]
-            if self.real is not None
-            else [],
-        }
-
-    def attacked_classes(self) -> list[str]:
-        """The classes whose records are at risk."""
-        return attacked_classes(
-            self.release[self.label], None if self.real is None else self.real[self.label]
-        )
-
-    def work(self) -> float:
-        """How much the attacks will take together, if all can be run."""
-        n = _ALONE if self.real is None else _WITH_REAL if self.holdout is None else len(_WORK)
-        return max(1, len(self.attacked_classes())) * sum(list(_WORK.values())[:n])
-
-
 def _steps(
-    material: _Material, results: list[AttackResult], not_run: dict[str, str], own: Sequence[Any]
+    material: Material, results: list[AttackResult], not_run: dict[str, str], own: Sequence[Any]
 ) -> Iterator[AttackStep]:
-    if material.real is None:
-        not_run["ExactCopies"] = "it needs the real table (--real)"
     attacked = material.attacked_classes()
-    for label in sorted(set(value_keys(material.release[material.label])) - set(attacked)):
-        not_run[f"every attack on class {label!r}"] = (
-            "it is the largest class of the real table, and oversampling adds rows to the smaller ones; its real rows, "
-            "if they stand in the release, stand there as they are"
-        )
     not_run |= why_not_at_all(material.real is not None, material.holdout is not None)
     tables = (material.release, material.real, material.holdout)
     classes = [class_tables(label, material.label, material.columns, tables) for label in attacked]
+    for label in sorted(set(value_keys(material.release[material.label])) - set(attacked)):
+        largest = class_tables(label, material.label, material.columns, tables)
+        not_run[f"every attack on class {label!r}"] = why_not_the_largest(largest)
     yield from attack_steps(classes, results, not_run)
     yield from own_attack_steps(own, classes, not_run)
 
 
 def _find(step: AttackStep) -> Finding | None:
     """Run an attack and say what it found."""
-    result = step.run()
+    result, tables = step.run(), step.tables
     if result is None:
         return None
     if step.is_own:
         gain = f"{result.risk:.0%} over guessing (95 % interval {result.interval[0]:.0%} to {result.interval[1]:.0%})"
-        return Finding(result, f"An attack of your own gains {gain} on class {step.tables.label!r}.")
-    known = {"ReconSMOTE": _reconstructed, "DistinSMOTE": _distinguished, "ExactCopies": _copied}
-    if result.name in known:
-        return known[result.name](result, step.tables)
-    return Finding(result, linkage_headline(result, step.tables.label))
-
-
-def _reconstructed(result: Any, tables: ClassTables) -> Finding:
-    found, label = len(result.records), tables.label
-    if tables.real is None:
-        certain = found
-        headline = f"{_people(found)} of class {label!r} can be computed from the released rows alone"
-    else:
-        certain, total = result.details["recovered"], result.details["distinct_real"]
-        headline = (
-            f"{certain} of the {total} real records of class {label!r} "
-            "can be computed from the released rows alone"
-        )
-    if columns := columns_read([Finding(result, headline, certain)]):
-        headline += f", {columns}"
-    if (wrong := found - int((result.evidence.get("real_row", np.zeros(found)) >= 0).sum())) and certain:
-        headline += f"; {wrong} more that were computed are no real records"
-    headline += "."
-    shown = shown_record(tables.release, result)
-    return Finding(
-        result,
-        headline,
-        certain,
-        picture(tables.release, result, tables.real, shown),
-        side_by_side(result, tables.real, shown),
+        return Finding(result, f"An attack of your own gains {gain} on class {tables.label!r}.")
+    result, certain = with_certain_records(result, tables)
+    finding = Finding(result, headline(result, tables.label, certain), certain)
+    if result.name != "ReconSMOTE":
+        return finding
+    record = shown_record(tables.release, result)
+    return replace(
+        finding,
+        points=picture(tables.release, result, tables.real, record),
+        record=side_by_side(result, tables.real, record),
     )
-
-
-def _distinguished(result: AttackResult, tables: ClassTables) -> Finding:
-    details = result.details
-    if details["risk_basis"] == "estimate":
-        headline = (
-            f"{details['certain']} of the {details['labelled_real']} rows of class {tables.label!r} that look real "
-            "are so with certainty: lines of added rows end in them."
-        )
-    else:
-        headline = (
-            f"{percent(details['recall'])} of the real rows of class {tables.label!r} are recognised in the released "
-            f"table, and {percent(max(0.0, details['recall'] - result.risk))} of the added ones are taken for real."
-        )
-    if result.interval[0] <= 0:
-        headline = f"The rows of class {tables.label!r} do not show which of them are real."
-    return Finding(result, headline)
-
-
-def _copied(result: AttackResult, tables: ClassTables) -> Finding:
-    copied, total = result.details["copied"], result.details["distinct_real"]
-    return Finding(
-        result,
-        f"{copied} of the {total} real records of class {tables.label!r} stand in the release as they are.",
-    )
-
-
-def _people(count: int) -> str:
-    return "No real record" if count == 0 else "1 real record" if count == 1 else f"{count} real records"
-
-
-def _shown_class(label: Any) -> str:
-    return repr(value_key(label))
-
-
-def file_name(source: str | Path) -> str:
-    """Return what a report calls a file, or a table in a database, whose address may hold a password."""
-    return str(source).rpartition("#")[2] if "://" in str(source) else Path(source).name
-
-
-def plain(value: Any) -> Any:
-    """Return a value as JSON holds it; what is not a finite number becomes null."""
-    if isinstance(value, pd.DataFrame):
-        return [
-            dict(zip(map(str, value.columns), map(plain, row), strict=True))
-            for row in value.itertuples(index=False, name=None)
-        ]
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple | set | np.ndarray):
-        return [plain(v) for v in value]
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, int | np.integer):
-        return int(value)
-    if isinstance(value, float | np.floating):
-        return float(value) if math.isfinite(value) else None
-    if value is None or value is pd.NaT or value is pd.NA:
-        return None
-    return str(value)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,15 @@ import pandas as pd
 
 from oversafe.attack import AttackResult
 from oversafe.checks import check_choice
-from oversafe.data.files import write_text
+from oversafe.data import read_table
 from oversafe.experiment.compare import ORIGINAL
 from oversafe.experiment.compare import compare as run_cells
 from oversafe.measure.fidelity import FIGURES
 from oversafe.measure.scores import SCORES
 from oversafe.measure.tradeoff import frontier
 from oversafe.privacy import Guarantee
-from oversafe.report.audit import file_name, plain
+from oversafe.report.plain import as_json, plain, written
+from oversafe.report.sources import file_name
 from oversafe.report.verdict import Finding, Verdict, judge, records_read_out
 
 _FORMAT = "oversafe-comparison"
@@ -203,19 +203,13 @@ class Comparison:
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the comparison as JSON, and write it when a path is given."""
-        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-        if path is not None:
-            write_text(text + "\n", path)
-        return text
+        return written(as_json(self.to_dict()), path, end="\n")
 
     def to_html(self, path: str | Path | None = None) -> str:
         """Return the comparison as a page that needs no network, and write it when a path is given."""
         from oversafe.report.comparison_page import comparison_page
 
-        text = comparison_page(self)
-        if path is not None:
-            write_text(text, path)
-        return text
+        return written(comparison_page(self), path)
 
     def _repr_html_(self) -> str:
         from oversafe.report.page import framed
@@ -279,17 +273,15 @@ def compare(
     check_choice("score", score, SCORES)
     if isinstance(table, str | Path):
         name = name or file_name(table)
+        table = read_table(table)
     cells = run_cells(table, label, **options)
-    if isinstance(table, str | Path):
-        facts: dict[str, Any] = {"name": name, "label": label}
-    else:
-        facts = {
-            "name": name or "the table",
-            "label": label,
-            "rows": len(table),
-            "columns": table.shape[1] - 1,
-            "classes": {str(k): int(v) for k, v in table[label].value_counts().items()},
-        }
+    facts = {
+        "name": name or "the table",
+        "label": label,
+        "rows": len(table),
+        "columns": table.shape[1] - 1,
+        "classes": {str(k): int(v) for k, v in table[label].value_counts().items()},
+    }
     return judged(cells, score, facts)
 
 
@@ -300,9 +292,7 @@ def judged(cells: pd.DataFrame, score: str, facts: Mapping[str, Any]) -> Compari
     original = _interval(first, score)
     settings = [_setting(row, score) for _, row in cells.iloc[1:].iterrows()]
     best = frontier([s.privacy[0] for s in settings], [s.utility[0] for s in settings])
-    settings = [
-        Setting(**{**s.__dict__, "on_frontier": bool(on)}) for s, on in zip(settings, best, strict=True)
-    ]
+    settings = [replace(s, on_frontier=bool(on)) for s, on in zip(settings, best, strict=True)]
     return Comparison(
         tuple(settings), recommend(settings, original, score), original, score, dict(facts), cells
     )
@@ -439,7 +429,7 @@ def _setting(row: pd.Series, score: str) -> Setting:
         _interval(row, score),
         privacy,
         "" if gravest is None else f"{gravest.result.name} on class {gravest.result.details['class']!r}",
-        _verdict(findings, guarantee),
+        judge(findings, guarantee),
         records_read_out(findings),
         guarantee,
         False,
@@ -448,16 +438,6 @@ def _setting(row: pd.Series, score: str) -> Setting:
         row["not_run"],
         _useless(row),
     )
-
-
-def _verdict(findings: Sequence[Finding], guarantee: Guarantee) -> Verdict:
-    """Return the verdict of an audit; real rows that nobody had to compute are said to stand in the release."""
-    certain = [f for f in findings if f.certain_records]
-    if not certain or any(f.result.name != "ExactCopies" for f in certain):
-        return judge(findings, guarantee)
-    number = records_read_out(certain)
-    stand = "1 real record stands" if number == 1 else f"{number} real records stand"
-    return Verdict("exposed", f"{stand} in the release word for word.")
 
 
 def _found(attack: Mapping[str, Any]) -> Finding:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +11,7 @@ import pyarrow as pa
 
 from oversafe import __version__
 from oversafe.attack import AttackResult
-from oversafe.experiment.store import Cell, Store, cell_key
+from oversafe.experiment.store import Cell, Store, cell_key, table_digest
 from oversafe.report.verdict import Finding
 
 
@@ -31,7 +30,7 @@ class KeptSteps:
 
     def __init__(self, folder: Path, tables: Iterable[pd.DataFrame | None], label: str) -> None:
         self._store = Store(folder)
-        self._tables = [_fingerprint(table) for table in tables]
+        self._tables = [None if table is None else table_digest(table) for table in tables]
         self._label = label
 
     def run(self, title: str, step: Callable[[], Finding | None]) -> Finding | None:
@@ -46,14 +45,6 @@ class KeptSteps:
         with suppress(pa.ArrowException, ValueError, TypeError):
             self._store.write(Cell(key, settings, "done", None, _contents(finding)))
         return finding
-
-
-def _fingerprint(table: pd.DataFrame | None) -> str | None:
-    if table is None:
-        return None
-    digest = hashlib.sha256(repr([(str(n), str(t)) for n, t in table.dtypes.items()]).encode())
-    digest.update(pd.util.hash_pandas_object(table, index=False).to_numpy().tobytes())
-    return digest.hexdigest()
 
 
 def _contents(finding: Finding | None) -> dict[str, object]:

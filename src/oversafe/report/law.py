@@ -75,9 +75,8 @@ def _assess(criterion: Criterion, findings: Sequence[Finding], guarantee: Guaran
     if worst.certain_records:
         count = records_read_out(tried)
         records = "1 real record" if count == 1 else f"{count} real records"
-        return CriterionFinding(
-            criterion, "shown", f"{worst.result.name} read {records} out of the release.", attacks
-        )
+        how = f"found {records} in" if worst.result.name == "ExactCopies" else f"read {records} out of"
+        return CriterionFinding(criterion, "shown", f"{worst.result.name} {how} the release.", attacks)
     if low > 0:
         answer: Answer = "shown" if low >= EXPOSED_FROM else "some"
         sentence = f"{worst.result.name} gains {percent_at_least(low)} over its baseline.{bound}"

@@ -1,10 +1,47 @@
-"""What was not run, for a reader: each reason once."""
+"""What was not run, and why, for a reader."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from oversafe.attack.copies import is_copy
+from oversafe.attack.release_attacks import NEED_A_HOLDOUT, ClassTables
+
 _ON_CLASS = " on class "
+
+
+def why_not_at_all(has_real: bool, has_holdout: bool) -> dict[str, str]:
+    """Return which attacks cannot be run on any class, and why."""
+    missing = [
+        what
+        for what, given in (
+            ("the real table (--real)", has_real),
+            ("real rows that had no part in the release (--holdout)", has_holdout),
+        )
+        if not given
+    ]
+    reasons = {}
+    if missing:
+        reason = f"they need {' and '.join(missing)}"
+        if not has_holdout:
+            reason += ", or what holds for everybody would count as a leak"
+        reasons[NEED_A_HOLDOUT] = reason
+    if not has_real:
+        reasons |= dict.fromkeys(("ExactCopies", "NaiveDistinguisher"), "it needs the real table (--real)")
+    return reasons
+
+
+def why_not_the_largest(tables: ClassTables) -> str:
+    """Return why the largest class is not attacked: oversampling leaves it alone, or others come first."""
+    if is_copy(tables.real, tables.release).mean() > 0.5:
+        return (
+            "it is the largest class of the real table, most of whose rows stand in the release as they are; "
+            "oversampling adds rows to the smaller ones"
+        )
+    return (
+        "it is the largest class of the real table, and these attacks look at the people of the smaller ones, who "
+        "stand out more; without the real table every class is attacked"
+    )
 
 
 def by_attack(not_run: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,10 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup, escape
 
-from oversafe.data.files import write_text
 from oversafe.experiment.papers.base import AGREES, DIFFERS, NOT_MEASURED, STRONGER, Plot, counted
 from oversafe.experiment.reproduce import Reproduction
-from oversafe.report.audit import plain
 from oversafe.report.page import page_environment
+from oversafe.report.plain import as_json, plain, written
 from oversafe.report.plane import Plane, group_class, key
 from oversafe.text import showable
 
@@ -46,7 +44,7 @@ def reproduction_page(found: Reproduction) -> str:
 
 def write_reproduction(found: Reproduction, page: Path) -> None:
     """Write the page, and the figures beside it as JSON."""
-    write_text(reproduction_page(found), page)
+    written(reproduction_page(found), page)
     document = {
         "format": "oversafe-reproduction",
         "version": 1,
@@ -62,9 +60,7 @@ def write_reproduction(found: Reproduction, page: Path) -> None:
         "failed": dict(found.failed),
         "notes": list(found.notes),
     }
-    write_text(
-        json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n", page.with_suffix(".json")
-    )
+    written(as_json(document), page.with_suffix(".json"), end="\n")
 
 
 def reproduction_summary(found: Reproduction) -> Any:

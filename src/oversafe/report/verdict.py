@@ -9,7 +9,7 @@ from typing import Literal
 import pandas as pd
 
 from oversafe.attack.base import AttackResult
-from oversafe.privacy.guarantee import Guarantee
+from oversafe.privacy.guarantee import LARGEST_DELTA, LARGEST_EPSILON, Guarantee
 from oversafe.report.cells import percent_at_least
 from oversafe.text import listed, shorten
 
@@ -17,8 +17,6 @@ Level = Literal["exposed", "unproven", "protected"]
 
 EXPOSED_FROM = 0.1
 PROTECTED_UP_TO = 0.05
-LARGEST_EPSILON = 10.0
-LARGEST_DELTA = 1e-5
 _MOST_CLASSES = 5
 
 
@@ -49,7 +47,7 @@ class Finding:
     headline : str
         What it means, in one sentence.
     certain_records : int
-        How many real records it names with certainty.
+        How many real records it names with certainty: reconstructed, or standing in the release as they are.
     points : DataFrame, optional
         Released rows and recovered records in two columns, for a chart: ``x``, ``y``, ``kind`` and ``line``, the line
         through one record that a point lies on, or -1; ``attrs`` has the columns' names.
@@ -122,33 +120,35 @@ def _names(results: Sequence[AttackResult], key: str) -> list[str]:
 
 
 def _read_out(findings: Sequence[Finding]) -> str:
-    """Return how many real records were read out, of which classes, and how many stand in the release anyway."""
-    certain = records_read_out(findings)
-    sentence = f"{_real_records(certain)} read out of this table with certainty"
-    if columns := columns_read(findings):
+    """Return how many real records were computed, of which classes, and how many stand in the release anyway."""
+    copies = [f for f in findings if f.certain_records and f.result.name == "ExactCopies"]
+    computed = [f for f in findings if f.certain_records and f.result.name != "ExactCopies"]
+    if not computed:
+        count = records_read_out(copies)
+        return f"{_real_records(count)} {'stands' if count == 1 else 'stand'} in the release word for word."
+    count = records_read_out(computed)
+    sentence = (
+        f"{_real_records(count)} {'was' if count == 1 else 'were'} read out of this table with certainty"
+    )
+    if columns := columns_read(computed):
         sentence += f", {columns}"
-    classes = sorted(_by_class(findings).items(), key=lambda item: -item[1])
+    classes = sorted(_by_class(computed).items(), key=lambda item: -item[1])
     if len(classes) > 1:
         parts = [f"{count} of class {label}" for label, count in classes[:_MOST_CLASSES]]
         more = sum(count for _, count in classes[_MOST_CLASSES:])
         sentence += f": {', '.join(parts)}" + (f" and {more} of other classes" if more else "")
-    copies = [
-        f.result.details
-        for f in findings
-        if f.result.name == "ExactCopies"
-        and "copied" in f.result.details
-        and f.result.interval[0] >= EXPOSED_FROM
-    ]
-    if not copies:
+    # What is kept of a comparison does not say of how many.
+    details = [f.result.details for f in copies if "copied" in f.result.details]
+    if not details:
         return sentence + "."
-    copied, total = (sum(int(details[key]) for details in copies) for key in ("copied", "distinct_real"))
+    copied, total = (sum(int(each[key]) for each in details) for key in ("copied", "distinct_real"))
     return (
         f"{sentence}. {copied} of the {total} real records of the attacked classes stand in it as they are."
     )
 
 
 def _real_records(count: int) -> str:
-    return "1 real record was" if count == 1 else f"{count} real records were"
+    return "1 real record" if count == 1 else f"{count} real records"
 
 
 def _class_of(finding: Finding) -> str:
@@ -169,8 +169,8 @@ def weakness(guarantee: Guarantee) -> str | None:
 def judge(findings: Sequence[Finding], guarantee: Guarantee) -> Verdict:
     """Return the verdict.
 
-    "exposed" when a record was reconstructed with certainty or the lower end of any risk interval is at
-    least 0.1; "protected" only with a proven guarantee of epsilon <= 10 and delta <= 1e-5, and no lower end above 0.05;
+    "exposed" when a record was read out with certainty or the lower end of any risk interval is at least 0.1;
+    "protected" only with a proven guarantee of epsilon <= 10 and delta <= 1e-5, and no lower end above 0.05;
     everything else "unproven".
     """
     gravest = max(findings, key=lambda f: f.result.interval[0], default=None)

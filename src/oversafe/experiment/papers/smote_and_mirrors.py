@@ -39,11 +39,9 @@ def cells(quick: bool, names: Sequence[str]) -> list[dict[str, Any]]:
     for name in names:
         rows, records = _sizes(name)
         chosen += [{"kind": "geometry", "name": name, "seed": seed} for seed in seeds]
-        chosen += [
-            {"kind": kind, "name": name, "seed": seed, "repeats": 2 if quick else 5}
-            for kind in ("naive", "linkability")
-            for seed in rounds
-        ]
+        for seed in rounds:
+            chosen.append({"kind": "naive", "name": name, "seed": seed, "repeats": len(rounds)})
+            chosen.append({"kind": "linkability", "name": name, "seed": seed})
         game = (20, 100, 100) if quick else (100, 400, 200)
         chosen.append({"kind": "groundhog", "name": name, "seed": 0, "game": list(game)})
         if not quick or rows <= _FEW_ROWS:
@@ -106,11 +104,12 @@ def _made(X: np.ndarray, y: np.ndarray, seed: int, ratio: float | None = None) -
 
 def _geometry(X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, Any]:
     from oversafe.attack import DistinSMOTE, ReconSMOTE, neighbour_mutuality, reconstruction_recall_bound
+    from oversafe.attack.copies import is_copy
 
     real, made = X[y == 1], _made(X, y, seed)
     recon = ReconSMOTE().run(made).score(real)
     augmented = np.random.default_rng(seed).permutation(np.vstack([real, made]))
-    distin = DistinSMOTE().run(augmented).score(_is_real(augmented, real))
+    distin = DistinSMOTE().run(augmented).score(is_copy(augmented, real))
     n, mutual = len(real), neighbour_mutuality(real, _K)
     bounds = [
         reconstruction_recall_bound(n, len(made), _K, exact=False),
@@ -124,12 +123,6 @@ def _geometry(X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, Any]:
         "distinsmote_recall": distin[1],
         **dict(zip(("approximate_bound", "exact_bound", "tight_bound"), bounds, strict=True)),
     }
-
-
-def _is_real(rows: np.ndarray, real: np.ndarray) -> np.ndarray:
-    from oversafe.attack.copies import is_copy
-
-    return is_copy(rows, real)
 
 
 def _ratio(X: np.ndarray, y: np.ndarray, seed: int, ratio: float) -> dict[str, Any]:
@@ -147,7 +140,7 @@ def _naive(X: np.ndarray, y: np.ndarray, seed: int, repeats: int) -> dict[str, A
     return {"naive_precision": details["precision"], "naive_recall": details["recall"]}
 
 
-def _linkability(X: np.ndarray, y: np.ndarray, seed: int, repeats: int) -> dict[str, Any]:
+def _linkability(X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, Any]:
     from oversafe.attack import Linkability
 
     made, real = _made(X, y, seed), X[y == 1]

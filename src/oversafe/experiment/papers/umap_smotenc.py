@@ -25,12 +25,14 @@ CLASSIFIERS = ("lr", "nb", "dt", "rf", "xgb", "mlp")
 DISTANCES = {"nn1": "closest_distance", "ratio_1_2": "ratio_to_2nd", "ratio_1_10": "ratio_to_10th"}
 ORIGINAL = "Original train set"
 _OURS = "UMAP-SMOTENC"
-_METHODS = ("GC", "SMOTE-NC", _OURS)
-_DEEP = ("CTGAN", "TVAE")
+METHODS = ("GC", "SMOTE-NC", _OURS)
+DEEP = ("CTGAN", "TVAE")
 _FOLDS = 5
 _CLASS = "the class of the row"
 # Of a quick run.
 _ROWS = 5000
+
+Table = tuple[pd.DataFrame, pd.Series]
 
 
 def cells(quick: bool, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -40,7 +42,7 @@ def cells(quick: bool, names: Sequence[str]) -> list[dict[str, Any]]:
     chosen = [
         {"name": name, "method": method, "repeat": repeat, "fold": fold}
         for repeat, fold in (places[:1] if quick else places)
-        for methods in ((ORIGINAL, *_METHODS), () if quick or (repeat, fold) != (0, 0) else _DEEP)
+        for methods in ((ORIGINAL, *METHODS), () if quick or (repeat, fold) != (0, 0) else DEEP)
         for name in names
         for method in methods
     ]
@@ -51,8 +53,7 @@ def run(name: str, method: str, repeat: int, fold: int, rows: int | None, tune: 
     """Make one release, and measure its utility and its distances."""
     import time
 
-    from oversafe.attack import ClosestRecord
-    from oversafe.measure.utility import folds, train_on_release
+    from oversafe.measure.utility import folds
 
     X, y = load_dataset(name)
     train, test = list(folds(y, _FOLDS, 3, 0))[repeat * _FOLDS + fold]
@@ -62,22 +63,33 @@ def run(name: str, method: str, repeat: int, fold: int, rows: int | None, tune: 
     begin = time.perf_counter()
     release = make(method, *real, seed=repeat * _FOLDS + fold)
     seconds = time.perf_counter() - begin
+    return measured(release, real, held, distances=method != ORIGINAL, tune=tune) | {
+        "generator_seconds": seconds
+    }
+
+
+def measured(
+    release: Table, real: Table, held: Table, *, distances: bool, tune: bool = False
+) -> dict[str, float]:
+    """Return the F1 of each classifier on held-out rows, and the distances of Section 4.2 beside the rows' own."""
+    from oversafe.attack import ClosestRecord
+    from oversafe.measure.utility import train_on_release
+
     scores = train_on_release(release, held, train=real[0], classifiers="paper", tune=tune, random_state=0)
-    result: dict[str, Any] = {**scores.set_index("classifier")["f1"].to_dict(), "generator_seconds": seconds}
-    if method != ORIGINAL:
+    result: dict[str, float] = scores.set_index("classifier")["f1"].to_dict()
+    if distances:
         # Over the numbers, as in the paper.
         columns = list(real[0].select_dtypes("number").columns)
         attack = ClosestRecord(n_rows=5000, random_state=0)
-        evidence = attack.run(*(part[0][columns] for part in (release, real, held))).evidence.set_index(
-            "figure"
-        )
+        found = attack.run(*(part[0][columns] for part in (release, real, held)))
+        evidence = found.evidence.set_index("figure")
         for short, figure in DISTANCES.items():
             result[short] = float(evidence.loc[figure, "release"])
             result[f"{short}_baseline"] = float(evidence.loc[figure, "baseline"])
     return result
 
 
-def make(method: str, X: pd.DataFrame, y: pd.Series, seed: int) -> tuple[pd.DataFrame, pd.Series]:
+def make(method: str, X: pd.DataFrame, y: pd.Series, seed: int) -> Table:
     """Return the release of a generator of the paper."""
     from oversafe import protect
 
@@ -95,7 +107,7 @@ def make(method: str, X: pd.DataFrame, y: pd.Series, seed: int) -> tuple[pd.Data
     return kinds[method](random_state=seed).fit_resample(X, y)
 
 
-def copula(X: pd.DataFrame, y: pd.Series, seed: int) -> tuple[pd.DataFrame, pd.Series]:
+def copula(X: pd.DataFrame, y: pd.Series, seed: int) -> Table:
     """Return as many rows from one Gaussian copula of the whole table, of which the class is a column like others.
 
     That is how the paper's is used; :class:`oversafe.protect.GaussianCopula` has a copula for each class, so it is
@@ -110,7 +122,7 @@ def copula(X: pd.DataFrame, y: pd.Series, seed: int) -> tuple[pd.DataFrame, pd.S
     return made, pd.Series(drawn.to_numpy(), name=y.name).astype(y.dtype)
 
 
-def smotenc(X: pd.DataFrame, y: pd.Series, seed: int = 0) -> tuple[pd.DataFrame, pd.Series]:
+def smotenc(X: pd.DataFrame, y: pd.Series, seed: int) -> Table:
     """Return as many rows of each class as there are, made by SMOTE-NC from numbers scaled to [0, 1]."""
     from oversafe.protect import SMOTENC
 

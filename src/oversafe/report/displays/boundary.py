@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oversafe.errors import InputError
-from oversafe.report.displays.axes import REAL, RELEASED, axes_for
+from oversafe.report.displays.axes import LEAK, REAL, RELEASED, axes_for
 
 _GRID = 80
 _MOST_POINTS = 500
@@ -133,7 +133,7 @@ class PrivateBoundaryDisplay:
         """Draw on the axes, or on those of a new figure."""
         self.ax_, self.figure_ = axes_for(ax, figsize=(5.5, 5))
         self.ax_.scatter(*self.points[~self.rare].T, s=6, color=RELEASED, alpha=0.6)
-        self.ax_.scatter(*self.points[self.rare].T, s=9, color="#c8372d")
+        self.ax_.scatter(*self.points[self.rare].T, s=9, color=LEAK)
         for height in self.heights:
             # Classes are numbered, so that their borders are at the halves; a decision function changes its sign.
             whole = np.array_equal(height, np.round(height)) and height.min() >= 0

@@ -1,41 +1,73 @@
-"""What the attacks with the real table and a holdout found, in sentences."""
+"""What the attacks found, in sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from oversafe.attack import AttackResult
-from oversafe.attack.release_attacks import NEED_A_HOLDOUT
 from oversafe.report.cells import percent
+from oversafe.report.verdict import Finding, columns_read
 
 _SIMILAR_PROVES_NOTHING = "This is no evidence of privacy"
 
 
-def why_not_at_all(has_real: bool, has_holdout: bool) -> dict[str, str]:
-    """Return which attacks cannot be run on any class, and why."""
-    missing = [
-        what
-        for what, given in (
-            ("the real table (--real)", has_real),
-            ("real rows that had no part in the release (--holdout)", has_holdout),
-        )
-        if not given
-    ]
-    reasons = {}
-    if missing:
-        reason = f"they need {' and '.join(missing)}"
-        if not has_holdout:
-            reason += ", or what holds for everybody would count as a leak"
-        reasons[NEED_A_HOLDOUT] = reason
-    if not has_real:
-        reasons["NaiveDistinguisher"] = "it needs the real table (--real)"
-    return reasons
+def headline(result: Any, label: str, certain: int) -> str:
+    """Return what a result means, for a reader who does not know the attack.
 
-
-def linkage_headline(result: AttackResult, label: str) -> str:
-    """Return what a result means, for a reader who does not know the attack."""
+    Parameters
+    ----------
+    result : AttackResult
+        What was found.
+    label : str
+        The class that was attacked.
+    certain : int
+        How many real records it names with certainty.
+    """
+    if result.name == "ReconSMOTE":
+        return _reconstructed(result, label, certain)
+    if result.name == "ExactCopies":
+        return _copied(result, label, certain)
     return _HEADLINES[result.name.partition(" ")[0]](result, label)
+
+
+def _reconstructed(result: Any, label: str, certain: int) -> str:
+    found = len(result.records)
+    if "distinct_real" in result.details:
+        records = f"{certain} of the {result.details['distinct_real']} real records"
+    else:
+        records = f"{found or 'No'} real record{'s' if found > 1 else ''}"
+    sentence = f"{records} of class {label!r} can be computed from the released rows alone"
+    if columns := columns_read([Finding(result, sentence, certain)]):
+        sentence += f", {columns}"
+    if (wrong := found - int((result.evidence.get("real_row", np.zeros(found)) >= 0).sum())) and certain:
+        sentence += f"; {wrong} more that were computed are no real records"
+    return sentence + "."
+
+
+def _copied(result: AttackResult, label: str, certain: int) -> str:
+    copied, total = result.details["copied"], result.details["distinct_real"]
+    chance = ", no more than by chance" if copied and not certain and result.interval[0] <= 0 else ""
+    return (
+        f"{copied} of the {total} real records of class {label!r} stand in the release as they are{chance}."
+    )
+
+
+def _distinguished(result: AttackResult, label: str) -> str:
+    details = result.details
+    if result.interval[0] <= 0:
+        return f"The rows of class {label!r} do not show which of them are real."
+    if details["risk_basis"] == "estimate":
+        return (
+            f"{details['certain']} of the {details['labelled_real']} rows of class {label!r} that look real "
+            "are so with certainty: lines of added rows end in them."
+        )
+    return (
+        f"{percent(details['recall'])} of the real rows of class {label!r} are recognised in the released "
+        f"table, and {percent(max(0.0, details['recall'] - result.risk))} of the added ones are taken for real."
+    )
 
 
 def _linked(result: AttackResult, label: str) -> str:
@@ -119,6 +151,7 @@ def _beside(details: Mapping[str, Any]) -> str:
 
 
 _HEADLINES = {
+    "DistinSMOTE": _distinguished,
     "SinglingOut": _singled_out,
     "Linkability": _linked,
     "AttributeInference": _inferred,

@@ -1,0 +1,122 @@
+"""``oversafe audit``: what an outsider reads out of a release."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from oversafe.commands.consoles import console, note, progress
+from oversafe.commands.options import (
+    TABLE,
+    DecimalOption,
+    EncodingOption,
+    JsonOption,
+    LabelOption,
+    SeparatorOption,
+    seconds_of,
+)
+from oversafe.commands.outputs import check_page
+from oversafe.commands.tables import DropUnlabelledOption, given_label, labelled
+from oversafe.errors import InputError
+from oversafe.text import without_password
+
+_EXIT_GATE, _EXIT_INTERRUPTED = 1, 130
+
+
+def audit(
+    release: Annotated[str, typer.Argument(help=TABLE)],
+    label: LabelOption = None,
+    real: Annotated[str | None, typer.Option(help="The table that the release was made from.")] = None,
+    holdout: Annotated[str | None, typer.Option(help="Real rows that were not used for the release.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write the page here (.html), and the figures beside it (.json).")
+    ] = None,
+    json_output: JsonOption = False,
+    fail_on: Annotated[
+        str | None,
+        typer.Option(
+            help="Exit with code 1 on this verdict or a worse one: exposed or unproven.",
+            autocompletion=lambda: ["exposed", "unproven"],
+        ),
+    ] = None,
+    time_limit: Annotated[
+        str | None, typer.Option(help="Start no further attack after this: 30s, 5m, 1h.")
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(help="Keep what each attack finds in this folder, and go on from there after a stop."),
+    ] = None,
+    drop_unlabelled: DropUnlabelledOption = False,
+    separator: SeparatorOption = None,
+    decimal: DecimalOption = None,
+    encoding: EncodingOption = None,
+) -> None:
+    """Attack a release and say which real records an outsider can recover from it.
+
+    Examples:  oversafe audit release.csv --label y   |   oversafe audit release.csv -l y --real table.csv
+    --report report.html --fail-on exposed
+    """
+    if fail_on not in (None, "exposed", "unproven"):
+        raise InputError(f"--fail-on {fail_on} was given; use exposed or unproven")
+    seconds = seconds_of(time_limit)
+    label = given_label(label, "oversafe audit release.csv --label y")
+    if report is not None:
+        check_page("--report", report)
+
+    from oversafe.data import read_table
+
+    sources = {"release": release, "real": real, "holdout": holdout}
+    options = {"separator": separator, "decimal": decimal, "encoding": encoding}
+    with progress("Reading") as show:
+        tables = {
+            what: None if t is None else labelled(read_table(t, **options), label, t, drop=drop_unlabelled)
+            for what, t in sources.items()
+        }
+
+        # Loaded only now: a mistake in the files is told before the attacks' libraries are waited for.
+        from oversafe.privacy import read_manifest
+        from oversafe.report import audit as run_audit
+        from oversafe.report.sources import file_name, repeat_settings
+        from oversafe.report.terminal import summary
+
+        manifest = None if "://" in release else read_manifest(release)
+        result = run_audit(
+            **tables,
+            label=label,
+            guarantee=None if manifest is None else manifest.guarantee,
+            time_limit=seconds,
+            on_progress=show,
+            name=file_name(release),
+            resume=resume,
+        )
+    # The command that repeats the audit, for its report; a database's password is not in it.
+    words = ["oversafe", "audit", without_password(release), "--label", label]
+    for name, value in {"real": real, "holdout": holdout, "time-limit": time_limit, **options}.items():
+        words += [] if value is None else [f"--{name}", without_password(value)]
+    words += ["--drop-unlabelled"] if drop_unlabelled else []
+    settings = {**repeat_settings(sources, label, seconds), "command": shlex.join(words)}
+    result = replace(result, settings=settings)
+    if report is not None:
+        result.to_html(report)
+        result.to_json(report.with_suffix(".json"))
+    if json_output:
+        typer.echo(result.to_json())
+    else:
+        console().print(summary(result), soft_wrap=True)
+        if report is not None:
+            typer.echo(f"Report: {report}")
+    if result.stopped:
+        # Not a pass of the gate: attacks are missing.
+        note("stopped; what was found until then is above")
+        raise typer.Exit(_EXIT_INTERRUPTED)
+    if fail_on is not None and not result.findings and result.verdict.level != "protected":
+        reasons = "; ".join(f"{attack}: {reason}" for attack, reason in result.not_run.items())
+        raise InputError(
+            f"no attack could be run, so the gate says nothing ({reasons}); give it what it lacks"
+        )
+    if fail_on is not None and result.verdict.level in ("exposed", fail_on):
+        raise typer.Exit(_EXIT_GATE)

@@ -1,0 +1,322 @@
+"""``oversafe protect``: a release with a manifest of its guarantee."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from oversafe.commands.budget import LedgerKeyOption, ledger_notes
+from oversafe.commands.consoles import console, note, progress
+from oversafe.commands.options import (
+    TABLE,
+    DecimalOption,
+    DropOption,
+    EncodingOption,
+    JsonOption,
+    LabelOption,
+    OverwriteOption,
+    QuasiIdentifierOption,
+    SeparatorOption,
+    check_seed,
+    number_of,
+)
+from oversafe.commands.outputs import check_release, check_style
+from oversafe.commands.tables import (
+    DropUnlabelledOption,
+    check_columns_given,
+    given_label,
+    labelled,
+    left_out,
+)
+from oversafe.errors import InputError
+from oversafe.text import counted, listed, showable, without_password
+
+if TYPE_CHECKING:
+    from oversafe.data import Schema
+    from oversafe.privacy import DatasetLedger, Guarantee
+    from oversafe.protect import Protector
+
+# A larger release is written only if its number of rows was given.
+_MOST_ROWS = 5_000_000
+_MOST_NAMES = 1000
+
+
+def _complete_method(incomplete: str) -> list[str]:
+    from oversafe.protect.methods import method_names
+
+    return [name for name in method_names() if name.startswith(incomplete)]
+
+
+def protect(
+    table: Annotated[str | None, typer.Argument(help=TABLE)] = None,
+    label: LabelOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The release: a .csv or .parquet file; its manifest stands beside it."),
+    ] = None,
+    overwrite: OverwriteOption = False,
+    out_separator: Annotated[
+        str | None, typer.Option(help='Of a CSV release; a comma when not given, ";" for a German Excel.')
+    ] = None,
+    out_decimal: Annotated[
+        str | None, typer.Option(help='Decimal sign of a CSV release; a point when not given, or ",".')
+    ] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            help="For example mixture, privbayes, private-smote or k-anonymizer.",
+            autocompletion=_complete_method,
+        ),
+    ] = "mixture",
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say what the method does and does not promise, and stop.")
+    ] = False,
+    epsilon: Annotated[
+        str | None,
+        typer.Option(
+            metavar="<float>", help="Privacy budget of the methods that have one; 1.0 when not given."
+        ),
+    ] = None,
+    balance: Annotated[bool, typer.Option("--balance", help="As many rows of each class.")] = False,
+    quasi_identifier: QuasiIdentifierOption = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A setting of the method, as NAME=VALUE; may be given again."),
+    ] = None,
+    schema: Annotated[
+        Path | None, typer.Option(help="What the columns are; see oversafe schema init.")
+    ] = None,
+    drop: DropOption = None,
+    rows: Annotated[
+        int | None, typer.Option(help="Of a synthetic release; as many as the table has when not given.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Repeatable, for experiments only.")] = None,
+    ledger: Annotated[
+        str | None, typer.Option(help="Charge the release to this ledger; see oversafe budget create.")
+    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="Whose budget in the ledger it is charged to.")] = None,
+    ledger_key: LedgerKeyOption = None,
+    record_unproven: Annotated[
+        bool,
+        typer.Option(
+            "--record-unproven", help="Write a release without a proven guarantee into the history."
+        ),
+    ] = False,
+    json_output: JsonOption = False,
+    drop_unlabelled: DropUnlabelledOption = False,
+    separator: SeparatorOption = None,
+    decimal: DecimalOption = None,
+    encoding: EncodingOption = None,
+) -> None:
+    """Write a protected release of a table, with a manifest that says what it promises.
+
+    Examples:  oversafe protect t.csv -l y --epsilon 1 --schema s.toml --out r.csv   |   oversafe protect t.csv
+    -l y --method private-smote -q age -q town --set n_copies=2 --out r.csv   |   oversafe protect --method
+    private-smote --explain   |   oversafe protect t.csv -l y --schema s.toml --ledger
+    budget.db --dataset patients --out r.csv
+    """
+    if explain:
+        from oversafe.protect.explanations import explain as explanation
+
+        console().print(explanation(method), markup=False, highlight=False)
+        return
+    example = "oversafe protect table.csv --label y --out release.csv"
+    if table is None:
+        raise InputError(f"the table is missing; try: {example}")
+    label = given_label(label, example)
+    if out is None:
+        raise InputError(f"--out is missing; try: {example}")
+    # Everything that the arguments alone show is told before a table is read or a budget charged.
+    budget = number_of("--epsilon", epsilon)
+    check_seed(seed)
+    if rows is not None and rows < 1:
+        raise InputError(f"--rows {rows} was given; it is at least 1, and for synthetic tables only")
+    check_release(out, inputs=(table, schema), overwrite=overwrite)
+    check_style(out, out_separator, out_decimal)
+    chosen = _settings(setting or [])
+
+    from oversafe.data import Schema, read_table
+    from oversafe.privacy import write_release
+    from oversafe.protect.base import check_labels
+    from oversafe.protect.methods import make_protector
+
+    gone, declared = left_out(drop, label, None if schema is None else Schema.from_toml(schema))
+    account = _account(ledger, dataset, ledger_key, record_unproven)
+    protector = make_protector(
+        method,
+        epsilon=budget,
+        schema=declared,
+        balance=balance,
+        random_state=seed,
+        quasi_identifiers=quasi_identifier,
+        settings=chosen,
+        ledger=account,
+    )
+    if rows is not None and not hasattr(protector, "sample"):
+        raise InputError(f"--rows {rows} was given; it is at least 1, and for synthetic tables only")
+    large = _table_to_read_in_place(table, protector)
+    if large is None:
+        frame = read_table(table, separator=separator, decimal=decimal, encoding=encoding)
+        check_columns_given(gone, frame.columns)
+        frame = labelled(frame, label, table, drop=drop_unlabelled).drop(columns=list(gone))
+    else:
+        if drop_unlabelled:
+            raise InputError(
+                "--drop-unlabelled is for tables that fit into memory; leave the rows out beforehand"
+            )
+        check_columns_given(gone, large.columns)
+        frame = large.drop(*gone)
+    described = declared if declared is not None else Schema.infer(frame, label=label)
+    described.check_releasable()
+    if large is None:
+        frame = described.conform(frame)
+        check_labels(frame[label])
+    elif rows is None and (found := int(frame.count().execute())) > _MOST_ROWS:
+        raise InputError(f"the table has {found} rows; say how many the release is to have with --rows")
+    _warn_of_a_weak_epsilon(protector.get_params().get("epsilon"))
+    with progress(f"Protecting with {method}") as show, ledger_notes():
+        protector.on_progress = show
+        if large is not None:
+            X, y = protector.fit_source(frame, label).sample(rows)
+        elif rows is not None:
+            X, y = protector.fit(frame.drop(columns=label), frame[label]).sample(rows)
+        else:
+            X, y = protector.fit_resample(frame.drop(columns=label), frame[label])
+        entry = None if account is None else _ledger_entry(protector, account, method)
+        release = X.copy(deep=False)
+        release.insert(list(frame.columns).index(label), label, y)
+        settings = {
+            "method": method,
+            **{k: str(v) for k, v in protector.get_params().items() if k not in ("schema", "ledger")},
+        }
+        write_release(
+            release, out, protector.guarantee_, settings, entry, separator=out_separator, decimal=out_decimal
+        )
+    if json_output:
+        facts = {
+            "release": str(out),
+            "rows": len(release),
+            "guarantee": protector.guarantee_.to_dict(),
+            "settings": settings,
+            "ledger_entry": entry,
+            "budget": None if account is None else asdict(account.remaining()),
+        }
+        typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
+        return
+    typer.echo(showable(str(protector.guarantee_)))
+    typer.echo(f"Release: {out} ({counted(len(release), 'row')})")
+    if out_separator is None and out_decimal is None and out.suffix.lower() == ".csv" and large is None:
+        from oversafe.data.files import separator_of
+
+        if (between := separator_of(table)) not in (None, ","):
+            typer.echo(
+                f"It is UTF-8 text with commas between the fields and a point in the numbers, though the table has "
+                f"{between!r} between the fields; for a German Excel add --out-separator ';' --out-decimal ','."
+            )
+    if (advice := _how_to_prove(protector.guarantee_, schema, declared, table, label, drop)) is not None:
+        typer.echo(advice)
+    if account is not None:
+        typer.echo(f"Budget: {account.remaining()}")
+
+
+def _settings(given: list[str]) -> dict[str, Any]:
+    """Return NAME=VALUE texts as values: numbers, true, false, null and lists as in JSON, else text."""
+    settings: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise InputError(f"--set {text!r} was given; write it as NAME=VALUE, such as k_neighbors=3")
+        try:
+            settings[name] = json.loads(value)
+        except json.JSONDecodeError:
+            settings[name] = value
+    return settings
+
+
+def _account(
+    ledger: str | None, dataset: str | None, key: Path | None, record_unproven: bool
+) -> DatasetLedger | None:
+    if ledger is None:
+        if dataset is not None or key is not None or record_unproven:
+            raise InputError(
+                "--dataset, --ledger-key and --record-unproven go with --ledger; name the ledger"
+            )
+        return None
+    if dataset is None:
+        raise InputError("--ledger was given without --dataset; name the data set whose budget is charged")
+    from oversafe.privacy import Ledger
+
+    account = Ledger(ledger, key_file=key).for_dataset(
+        dataset, unproven="record" if record_unproven else "refuse"
+    )
+    # A mistake in its name is told before the table is read.
+    account.remaining()
+    return account
+
+
+def _warn_of_a_weak_epsilon(epsilon: float | None) -> None:
+    from oversafe.privacy.guarantee import LARGEST_EPSILON
+
+    if epsilon is not None and epsilon > LARGEST_EPSILON:
+        note(
+            f"epsilon = {epsilon:g} promises next to nothing: what is guessed about a person may become up to "
+            f"e^{epsilon:g} times likelier; 1 is usual, and up to {LARGEST_EPSILON:g} is defended by some"
+        )
+
+
+def _ledger_entry(protector: Protector, account: DatasetLedger, method: str) -> str | None:
+    if "ledger" in protector.get_params():
+        return protector.ledger_entry_
+    if protector.guarantee_.status != "none":
+        raise InputError(f"the method {method!r} cannot be charged to a ledger; leave --ledger out")
+    return account.charge(protector.guarantee_, what=type(protector).__name__).id
+
+
+def _table_to_read_in_place(source: str, protector: Any) -> Any | None:
+    """Return the Ibis table of a folder or a database that a method can learn without loading it, or None."""
+    in_place = "://" in source or Path(source).is_dir()
+    if not in_place or not hasattr(protector, "fit_source") or protector.schema is None:
+        return None
+    if (protector.domains, protector.binning) != ("data", "uniform"):
+        # Estimated from a table in memory.
+        return None
+    from oversafe.data._sources import open_table
+
+    return open_table(source)
+
+
+def _how_to_prove(
+    guarantee: Guarantee,
+    file: Path | None,
+    declared: Schema | None,
+    table: str,
+    label: str,
+    drop: list[str] | None,
+) -> str | None:
+    """Return how domains that were read from the data are declared; None where that is not what is missing."""
+    if guarantee.status != "nominal" or not any(
+        "read from the data" in caveat for caveat in guarantee.caveats
+    ):
+        return None
+    if guarantee.basis.startswith("none"):
+        # No declaration proves anything for such a method.
+        return None
+    what = 'write domain = "public" and a source'
+    if file is not None and declared is not None:
+        names = [c.name for c in declared if c.domain != "public"]
+        return (
+            f"To prove it: {what} in {str(file)!r} for each of these columns, after correcting their ranges and "
+            f"categories to what is publicly known: {listed(names, most=_MOST_NAMES)}."
+        )
+    columns = "".join(f" --drop {shlex.quote(name)}" for name in drop or ())
+    source, class_column = shlex.quote(without_password(table)), shlex.quote(label)
+    return (
+        f"To prove it: oversafe schema init {source} --label {class_column} --out schema.toml, then correct the ranges "
+        f"and categories in schema.toml to what is publicly known, and {what} for each column, then: "
+        f"oversafe protect {source} --label {class_column}{columns} --schema schema.toml --out RELEASE.csv"
+    )

@@ -1,0 +1,139 @@
+"""The tables of an audit: whether they fit together, and how much work they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from oversafe.attack.copies import is_copy
+from oversafe.attack.release_attacks import attacked_classes
+from oversafe.data import Schema
+from oversafe.data.column import value_key, value_keys
+from oversafe.errors import InputError
+
+# How long the attacks take in comparison, for the time that is left. The first two need the release alone, the
+# next two the real table too, the others also a holdout.
+_WORK = {
+    "ReconSMOTE": 6.0,
+    "DistinSMOTE": 1.0,
+    "ExactCopies": 0.5,
+    "NaiveDistinguisher": 4.0,
+    "SinglingOut (univariate)": 1.5,
+    "SinglingOut (multivariate)": 1.5,
+    "Linkability": 1.5,
+    "AttributeInference": 1.5,
+    "ClosestRecord": 1.0,
+}
+_ALONE, _WITH_REAL = 2, 4
+
+
+@dataclass(frozen=True)
+class Material:
+    """The tables of an audit, checked against one another."""
+
+    release: pd.DataFrame
+    label: str
+    real: pd.DataFrame | None
+    holdout: pd.DataFrame | None
+    columns: list[str]
+    warnings: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, release: pd.DataFrame, label: str, real: pd.DataFrame | None, holdout: pd.DataFrame | None
+    ) -> Material:
+        """Return the tables in the columns that they share, or say why they cannot be compared."""
+        tables = {"release": release, "real table": real, "holdout": holdout}
+        schema = Schema.infer(release, label=label)
+        warnings = [
+            f"column {name!r} seems to hold {schema[name].naming}; "
+            "no release should carry it, and it was left out of the attacks"
+            for name in schema.naming_columns
+        ]
+        columns = [c.name for c in schema.features if c.name not in schema.naming_columns]
+        for what, table in tables.items():
+            if table is None:
+                continue
+            if what != "release":
+                Schema.infer(table, label=label)
+                missing = [c for c in columns if c not in table.columns]
+                if missing:
+                    warnings.append(
+                        f"the {what} has no column {missing[0]!r}; only shared columns were compared"
+                    )
+                    columns = [c for c in columns if c in table.columns]
+            for name in table.select_dtypes("number").columns.intersection(columns):
+                if np.isinf(table[name].to_numpy(dtype=float, na_value=np.nan)).any():
+                    raise InputError(
+                        f"column {name!r} of the {what} has infinite values; remove them or mark them as missing"
+                    )
+            if (gaps := table[label].isna()).any():
+                raise InputError(
+                    f"{int(gaps.sum())} rows of the {what} have no label in {label!r} "
+                    f"(first: row {int(np.argmax(gaps)) + 1}); drop or label them"
+                )
+        if not columns:
+            raise InputError(
+                "the tables share no column besides the label; give tables with the same columns"
+            )
+        classes = {what: set(value_keys(t[label])) for what, t in tables.items() if t is not None}
+        if real is not None and len(classes["real table"]) < 2:
+            raise InputError(
+                f"the real table has one class only ({_shown_class(real[label].iloc[0])}); give it with all its classes"
+            )
+        if real is None and len(classes["release"]) < 2:
+            raise InputError(
+                f"the label column {label!r} has one class only ({_shown_class(release[label].iloc[0])}); "
+                "give the release with all its classes, or the real table too (--real)"
+            )
+        if real is not None and not classes["release"] & classes["real table"]:
+            raise InputError(
+                f"the release and the real table share no class in {label!r}; give the same label column"
+            )
+        if real is not None and holdout is not None:
+            named = [*columns, label]
+            again = int(is_copy(holdout[named], real[named]).sum())
+            if again > len(holdout) / 2:
+                warnings.append(
+                    f"{again} of the {len(holdout)} rows of the holdout stand in the real table too; if they are the "
+                    "same people, the holdout cannot show what chance gives"
+                )
+        return cls(release, label, real, holdout, columns, tuple(warnings))
+
+    def facts(self) -> dict[str, Any]:
+        """What a report says about the tables."""
+        counts = self.release[self.label].value_counts()
+        return {
+            "rows": len(self.release),
+            "columns": len(self.columns),
+            "label": self.label,
+            "classes": {str(k): int(v) for k, v in counts.items()},
+            "real_rows": None if self.real is None else len(self.real),
+            "holdout_rows": None if self.holdout is None else len(self.holdout),
+            "not_released": [c for c in self.real.columns if c not in self.release.columns]
+            if self.real is not None
+            else [],
+        }
+
+    def attacked_classes(self) -> list[str]:
+        """The classes whose records are at risk."""
+        return attacked_classes(
+            self.release[self.label], None if self.real is None else self.real[self.label]
+        )
+
+    def work(self) -> float:
+        """How much the attacks will take together, if all can be run."""
+        n = _ALONE if self.real is None else _WITH_REAL if self.holdout is None else len(_WORK)
+        return max(1, len(self.attacked_classes())) * sum(list(_WORK.values())[:n])
+
+
+def work_of(title: str) -> float:
+    """Return how much one attack takes, by its title."""
+    return _WORK.get(title.partition(" on ")[0], 1.0)
+
+
+def _shown_class(label: Any) -> str:
+    return repr(value_key(label))

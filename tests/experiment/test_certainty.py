@@ -1,0 +1,67 @@
+"""Real rows in a release are held against it where chance does not explain them, and only there."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from oversafe.attack import ExactCopies
+from oversafe.attack.release_attacks import ClassTables
+from oversafe.data import load_dataset
+from oversafe.experiment.certainty import with_certain_records
+
+
+def certain(release, real, holdout=None):
+    tables = ClassTables("ill", release, real, holdout)
+    return with_certain_records(ExactCopies().run(release, real, holdout), tables)
+
+
+def people(seed, n=300):
+    """Columns that go together: a town says the region, a job the income group."""
+    rng = np.random.default_rng(seed)
+    town, job = rng.integers(0, 12, n), rng.integers(0, 8, n)
+    return pd.DataFrame(
+        {"town": town, "region": town // 3, "job": job, "income": job // 2, "sex": rng.integers(0, 2, n)}
+    ).astype(str)
+
+
+@pytest.mark.parametrize("holdout", [None, people(2)])
+def test_other_people_with_the_same_values_are_no_copies(holdout):
+    # The release is made of other people, who are of 192 kinds.
+    result, count = certain(people(0), people(1), holdout)
+    assert result.details["copied"] > 100
+    assert count == 0 and result.interval[0] < 0.1
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["employee", "letter_recognition", "solar_flare_m0"])
+def test_one_half_of_a_class_is_no_copy_of_the_other(name, data_folder):
+    X, y = load_dataset(name)
+    rows = X[(y == y.value_counts().index[-1]).to_numpy()].sample(frac=1, random_state=0)
+    half = len(rows) // 2
+    result, count = certain(rows.head(half), rows.tail(half))
+    assert result.details["copied"] and count == 0 and result.interval[0] < 0.1
+
+
+def test_all_rows_copied_are_certain_also_in_a_coarse_table():
+    real = people(1, n=60)
+    result, count = certain(pd.concat([real, people(0, n=20)]), real, people(2))
+    assert count == result.details["copied"] == result.details["distinct_real"]
+
+
+@pytest.mark.parametrize("with_holdout", [False, True])
+def test_one_copy_of_many_digits_is_certain(with_holdout):
+    rng = np.random.default_rng(0)
+    real, fresh, holdout = (pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc")) for _ in range(3))
+    given = holdout if with_holdout else None
+    result, count = certain(pd.concat([fresh, real.head(1)]), real, given)
+    assert count == 1 and result.interval[0] < 0.1
+    assert certain(fresh, real, given)[1] == 0
+
+
+def test_a_holdout_that_stands_in_the_release_as_often_speaks_against_copies():
+    rng = np.random.default_rng(0)
+    real, holdout = (pd.DataFrame(rng.normal(size=(100, 3)), columns=list("abc")) for _ in range(2))
+    result, count = certain(pd.concat([real.head(12), holdout.head(4)]), real, holdout)
+    # Values of sixteen digits that agree with other people's too are no chance, but neither is who is in the data.
+    assert result.details["copied"] == 12 and count == 0
+    assert certain(pd.concat([real.head(30), holdout.head(4)]), real, holdout)[1] == 30
