@@ -457,8 +457,7 @@ def protect(
         else:
             X, y = protector.fit_resample(frame.drop(columns=label), frame[label])
         entry = None if account is None else _ledger_entry(protector, account, method)
-        release = X.copy(deep=False)
-        release.insert(list(frame.columns).index(label), label, y)
+        release = _with_labels(X, label, y, list(frame.columns).index(label))
         settings = {
             "method": method,
             **{k: str(v) for k, v in protector.get_params().items() if k not in ("schema", "ledger")},
@@ -609,13 +608,23 @@ def schema_check(
     typer.echo(f"The table fits the schema ({counted(len(declared), 'column')}).")
     if naming := declared.naming_columns:
         typer.echo(
-            f"Identifiers or free text, to be left out with --drop or declared as another kind: {', '.join(naming)}."
+            f"Identifiers or free text, to be left out with --drop or declared as another kind: "
+            f"{listed(naming, most=_MOST_NAMES)}."
         )
     if private:
         typer.echo(
-            f"Ranges or categories read from the data, so that no guarantee is proven: {', '.join(private)}."
+            f"Ranges or categories read from the data, so that no guarantee is proven: "
+            f"{listed(private, most=_MOST_NAMES)}."
         )
         typer.echo(f'To prove one, write domain = "public" and a source for each of them in {str(schema)!r}.')
+
+
+def _with_labels(X: pd.DataFrame, label: str, y: Any, position: int) -> pd.DataFrame:
+    """Return a table with the labels where they stood; of columns by the thousand, each is moved once."""
+    import pandas as pd
+
+    labels = pd.Series(y, name=label).set_axis(X.index)
+    return pd.concat([X.iloc[:, :position], labels, X.iloc[:, position:]], axis=1)
 
 
 def _account(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
@@ -261,6 +262,13 @@ def features_of(table: pd.DataFrame, schema: Schema | None) -> Schema:
             f"column {naming[0]!r} seems to hold {schema[naming[0]].naming}, which a release must not carry; "
             "drop it, or declare another kind for it in a schema"
         )
+    for column in schema:
+        low, high = column.bounds if column.kind == "continuous" and column.bounds is not None else (0.0, 0.0)
+        if high / 2 - low / 2 > sys.float_info.max / 2:
+            raise InputError(
+                f"column {column.name!r} ranges from {low:g} to {high:g}, which is more than a float can hold; "
+                "rescale it"
+            )
     if absent := [name for name in schema.names if name not in table.columns]:
         raise InputError(f"the table has no column {absent[0]!r}, which the schema declares")
     if unknown := [name for name in table.columns if name not in schema]:

@@ -31,6 +31,7 @@ from oversafe.attack.release_attacks import (
 from oversafe.data import Schema, read_table
 from oversafe.data.column import value_key, value_keys
 from oversafe.data.files import write_text
+from oversafe.data.labels import check_class_count
 from oversafe.errors import InputError
 from oversafe.privacy import Guarantee, read_manifest
 from oversafe.report.cells import percent
@@ -393,6 +394,11 @@ class _Material:
                 "the tables share no column besides the label; give tables with the same columns"
             )
         classes = {what: set(value_keys(t[label])) for what, t in tables.items() if t is not None}
+        for what, found in classes.items():
+            if what != "holdout":
+                check_class_count(
+                    len(found), len(tables[what]), f"the label column {label!r} of the {what} has"
+                )
         if real is not None and len(classes["real table"]) < 2:
             raise InputError(
                 f"the real table has one class only ({_shown_class(real[label].iloc[0])}); give it with all its classes"
