@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from oversafe import attack, compare, protect
-from oversafe.cli import main
+from oversafe.cli import _with_labels, main
 from oversafe.data import Schema, read_table, write_table
 from oversafe.errors import InputError
 from oversafe.protect.network import affordable_degree
@@ -302,3 +302,12 @@ def test_a_table_of_1e7_rows_is_read_and_released(tmp_path):
     read = read_table(tmp_path / "long.parquet")
     synthesizer = protect.HistogramSynthesizer(random_state=0).fit(read.drop(columns="label"), read["label"])
     assert int(synthesizer.class_counts_.sum()) == n and len(synthesizer.sample(1000)[0]) == 1000
+
+
+def test_labels_are_put_back_into_a_wide_table_without_a_warning():
+    X = pd.DataFrame({f"c{i}": [float(i), 1.0] for i in range(150)}, copy=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = _with_labels(X, "label", pd.Series(["ill", "well"]), 7)
+    assert list(made.columns) == [*X.columns[:7], "label", *X.columns[7:]]
+    assert made["label"].tolist() == ["ill", "well"]
