@@ -1,14 +1,22 @@
 """The two errors that a user can mend, and how optional parts are imported."""
 
+import re
 from importlib import import_module
 from types import ModuleType
+
+# A path is hardly ever longer; the name of a column, or a value in it, may be.
+_LONG_WORD = re.compile(r"\S{1001,}")
 
 
 class InputError(ValueError):
     """What was given cannot be used; the message says what, what was expected, and what to do.
 
-    The command line prints the message and ends with exit code 2.
+    The command line prints the message and ends with exit code 2. What is quoted in it is cut where it is longer than a
+    person would read.
     """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(_LONG_WORD.sub(lambda word: f"{word[0][:80]}…{word[0][-40:]}", str(message)))
 
 
 class MissingExtraError(ImportError):

@@ -12,6 +12,9 @@ _UNSHOWABLE = re.compile(
     "[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff\\ufffe\\uffff]"
 )
 
+# Of columns, where the reader needs all of them: more are a table of measurements, and nobody reads them.
+MOST_NAMES = 1000
+
 
 def showable(text: str) -> str:
     """Return a text with a mark in place of every character that cannot be shown."""

@@ -21,6 +21,8 @@ _SEGMENTS = 3
 # Distances that differ by less than this part count as equal, whatever the order of the sums in them.
 _TIE = 1e-9
 _CHUNK = 2**22
+# The squares of larger ones are infinite.
+_LARGEST = 1e150
 
 
 def reconstruction_recall_bound(
@@ -350,6 +352,10 @@ def _distinct_records(X: Any, k: int) -> tuple[NDArray[np.float64], NDArray[np.i
         raise InputError(
             f"column {X.columns[bad[0, 1]]!r} has a missing or infinite value in row {bad[0, 0]}; "
             "remove such records, SMOTE does not take them"
+        )
+    if np.abs(values).max(initial=0.0) > _LARGEST:
+        raise InputError(
+            f"a value is beyond {_LARGEST:g}, and no float holds the squares of distances; rescale the records"
         )
     # Adding 0 turns a negative zero into the positive one, which it equals.
     records, copies = np.unique(values + 0.0, axis=0, return_counts=True)

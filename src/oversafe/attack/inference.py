@@ -247,7 +247,8 @@ def _median(neighbours: FloatArray) -> FloatArray:
     """Return the median of each row's known values, NaN if there is none."""
     guess = np.full(len(neighbours), np.nan)
     some = ~np.isnan(neighbours).all(axis=1)
-    guess[some] = np.nanmedian(neighbours[some], axis=1)
+    with np.errstate(over="ignore"):
+        guess[some] = np.nanmedian(neighbours[some], axis=1)
     return guess
 
 

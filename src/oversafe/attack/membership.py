@@ -25,7 +25,7 @@ from oversafe.attack.game import (
     without,
 )
 from oversafe.attack.smote_releases import Neighbors, SmoteReleases, n_added, smote_neighbors
-from oversafe.attack.statistics import Encoder, FeatureSet, Statistics, Surroundings, as_frame
+from oversafe.attack.statistics import Encoder, FeatureSet, Statistics, Surroundings, as_frame, check_numbers
 from oversafe.errors import InputError
 
 _PROBES = 3
@@ -155,8 +155,9 @@ class GroundHog(Attack):
         labels, label, members = check_game(X, y, label)
         root = np.random.SeedSequence(self.random_state)
         choice_seed, inside_seed, outside_seed, judge_seed, bootstrap_seed = root.spawn(5)
-        k_neighbors = smote_neighbors(protector, X)
         frame = as_frame(X)
+        check_numbers(frame)
+        k_neighbors = smote_neighbors(protector, X)
         encoder = None if k_neighbors is not None else Encoder(frame)
         # The compiled path sees the columns as they are, like imbalanced-learn.
         matrix = frame.to_numpy()[members] if encoder is None else encoder.matrix(frame.iloc[members])

@@ -169,7 +169,8 @@ def read_points(X: Any, tolerance: float | dict[int, float] | None = None) -> Po
     values = values[:, complete]
 
     low = values.min(axis=0)
-    span = values.max(axis=0) - low
+    with np.errstate(over="ignore"):
+        span = values.max(axis=0) - low
     if not np.isfinite(span).all():
         raise InputError("the range of a column exceeds what a float can hold; rescale the table")
     epsilon = np.array([_epsilon(frame.dtypes.iloc[i]) for i in columns])
@@ -186,7 +187,8 @@ def read_points(X: Any, tolerance: float | dict[int, float] | None = None) -> Po
     largest = np.abs(values).max(axis=0, initial=0)
     # A synthetic value x + u (y - x) is off by at most 2.5 units of the largest value's last place, a
     # scaler that is applied before and undone after by 1.5 more, our own scaling by one of the range's.
-    arithmetic = epsilon * (4 * largest / span + 1)
+    # Below the smallest normal number the last place is no longer relative.
+    arithmetic = epsilon * (4 * (largest / span) + 1) + 4 * (np.finfo(float).smallest_subnormal / span)
     error = np.maximum(arithmetic, _stated_error(values, columns, span, tolerance))
     # Within a coarse error anything agrees with anything.
     same = _dependent_columns(distinct, np.where(error > _TELLING, 0.0, 2 * error))
@@ -244,8 +246,12 @@ def _stated_error(
 
 def _half_step(values: FloatArray) -> float:
     """Return half a unit of the last decimal that a column's values have; 0 if they have too many to tell."""
+    span = values.max() - values.min()
     for decimals in range(_MOST_DECIMALS + 1):
         scale = 10.0**decimals
+        if 0 < span < 0.5 / scale:
+            # Values that differ by less than a step are not rounded to it, however near to 0 they are.
+            continue
         steps = values * scale
         if np.abs(steps).max() > 2**50:
             return 0.0

@@ -69,9 +69,12 @@ class Records:
             if column < self.n_numbers:
                 low = min((np.nanmin(p) for p, g in zip(parts, gaps, strict=True) if not g.all()), default=0)
                 high = max((np.nanmax(p) for p, g in zip(parts, gaps, strict=True) if not g.all()), default=0)
+                # A range may be more than a float can hold; its half is not.
+                half = 0.5 if high / 2 - low / 2 > np.finfo(float).max / 2 else 1.0
                 for part in parts:
-                    part -= low
-                    part /= (high - low) or 1.0
+                    part *= half
+                    part -= half * low
+                    part /= (half * high - half * low) or 1.0
             for part, gap in zip(parts, gaps, strict=True):
                 part[gap] = _MISSING_AT
         return scaled

@@ -25,12 +25,14 @@ from oversafe.attack.game import (
     seeded_copy,
     without,
 )
-from oversafe.attack.statistics import Encoder, as_frame
+from oversafe.attack.statistics import Encoder, as_frame, check_numbers
 from oversafe.checks import check_choice
 from oversafe.errors import InputError
 
 # Passes over the training data. Without a bound a perceptron goes on for hundreds of them on augmented tables.
 _EPOCHS = 25
+# Larger numbers are computed in double precision, and scaled.
+_LARGEST_SINGLE = 1e15
 # Keeps the logit of a confidence of exactly 0 or 1 finite.
 _CERTAIN = 1e-6
 
@@ -143,6 +145,7 @@ class ShadowClassifier(Attack):
         root = np.random.SeedSequence(self.random_state)
         choice_seed, inside_seed, outside_seed, bootstrap_seed = root.spawn(4)
         frame = as_frame(X)
+        check_numbers(frame)
         # A classifier of the user's takes the table as it is, ours takes numbers.
         encoder = Encoder(frame) if self.classifier is None or self.targets == "outliers" else None
         matrix = np.empty((len(members), 0)) if encoder is None else encoder.matrix(frame.iloc[members])
@@ -199,7 +202,9 @@ class ShadowClassifier(Attack):
         from sklearn.preprocessing import StandardScaler
 
         perceptron = MLPClassifier(hidden_layer_sizes=(100, 100), max_iter=_EPOCHS)
-        if all(pd.api.types.is_float_dtype(dtype) for dtype in frame.dtypes):
+        if all(pd.api.types.is_float_dtype(dtype) for dtype in frame.dtypes) and (
+            np.nanmax(np.abs(frame.to_numpy(dtype=np.float64)), initial=0.0) < _LARGEST_SINGLE
+        ):
             return perceptron
         return make_pipeline(StandardScaler(), perceptron)
 
@@ -222,8 +227,10 @@ class _Trainer:
         asked = self.X.iloc[targets] if isinstance(self.X, pd.DataFrame) else np.asarray(self.X)[targets]
         if self.encoder is not None:
             # Half the precision takes half the time, and a perceptron has no use for more.
-            X = self.encoder.matrix(as_frame(X)).astype(np.float32)
-            asked = self.encoder.matrix(as_frame(asked)).astype(np.float32)
+            X = self.encoder.matrix(as_frame(X))
+            asked = self.encoder.matrix(as_frame(asked))
+            if np.abs(X).max(initial=0.0) < _LARGEST_SINGLE:
+                X, asked = X.astype(np.float32), asked.astype(np.float32)
         with warnings.catch_warnings():
             # The length of the training is bounded on purpose.
             warnings.filterwarnings("ignore", message=".*Maximum iterations.*")

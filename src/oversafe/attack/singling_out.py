@@ -238,7 +238,8 @@ class SinglingOut(Attack):
     ) -> _Predicates:
         """Return predicates from released rows that match exactly one of them."""
         n_columns, n_rows = table.shape
-        with np.errstate(invalid="ignore"):
+        # The mean of two numbers near the largest may be infinite, which is above all of them.
+        with np.errstate(invalid="ignore", over="ignore"):
             medians = np.array(
                 [np.nan if np.isnan(c).all() else np.nanmedian(c) for c in table[:n_numbers]] or [np.nan]
             )

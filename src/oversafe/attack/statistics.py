@@ -24,8 +24,25 @@ N_BINS = 45
 RADII = np.array([0.1, 0.25, 0.5, 1.0])
 # Relative error of a covariance that is computed from sums.
 _ROUNDING = 1e-11
+# Covariances of larger numbers, and their products, are beyond what a float holds.
+_LARGEST = 1e75
+# Forests compute in single precision, which holds the squares of numbers of up to about 60 binary places.
+_PLACES = 50
+_LEAST_PLACES = 500
 # Beyond this many pairs of columns a covariance matrix holds more than a forest of 400 examples can use.
 _MOST_PAIRS = 20_000
+
+
+def check_numbers(table: pd.DataFrame, largest: float = _LARGEST) -> None:
+    """Refuse a table without columns, and numbers that cannot be computed with: infinite or beyond a limit."""
+    if not table.shape[1]:
+        raise InputError("the table has no columns besides the label; give at least one")
+    for name in table.columns[[pd.api.types.is_float_dtype(dtype) for dtype in table.dtypes]]:
+        numbers = table[name].to_numpy(dtype=np.float64, na_value=np.nan)
+        if np.isinf(numbers).any():
+            raise InputError(f"column {name!r} has infinite values; remove them or mark them as missing")
+        if (np.abs(numbers) > largest).any():
+            raise InputError(f"column {name!r} has values beyond {largest:g}; rescale it")
 
 
 class Encoder:
@@ -102,7 +119,10 @@ class Statistics:
         self.variance = reference.var(axis=0)
         self.low = reference.min(axis=0)
         width = reference.max(axis=0) - self.low
-        self.bins_per_unit = np.where(width > 0, N_BINS / np.where(width > 0, width, 1.0), 0.0)
+        # A width that is hardly a number has infinitely many of its bins in a unit.
+        shown = width > N_BINS / np.finfo(float).max
+        self.bins_per_unit = np.where(shown, N_BINS / np.where(shown, width, 1.0), 0.0)
+        self.unit = _units(reference)
         rows, columns = np.tril_indices(d)
         if len(rows) > _MOST_PAIRS:
             # All variances, and a fixed choice of the covariances.
@@ -173,7 +193,9 @@ class Statistics:
             scale = self.variance + means**2
             error = _ROUNDING * np.sqrt(scale[:, rows] * scale[:, columns])
             covariances = np.where(np.abs(covariances) > error, covariances, 0.0)
-            averages = means + self.center
+            averages = (means + self.center) / self.unit
+            orders = orders / self.unit[:, None]
+            covariances = covariances / (self.unit[rows] * self.unit[columns])
             if self.kind == "paper":
                 parts = [
                     orders[:, :, 0], orders[:, :, 1], averages, orders[:, :, 2], orders[:, :, 3], orders[:, :, 4],
@@ -192,6 +214,13 @@ class Statistics:
         if histograms is not None:
             parts.append(histograms / n_rows)
         return np.hstack(parts)
+
+
+def _units(reference: Matrix) -> Matrix:
+    """Return a power of two for each column, 1 for all but very large and very small ones."""
+    places = np.frexp(np.abs(reference).max(axis=0, initial=0.0))[1]
+    # Not beyond what the product of two of them can be.
+    return 2.0 ** np.where(np.abs(places) > _PLACES, places, 0).clip(-_LEAST_PLACES, _LEAST_PLACES)
 
 
 class Surroundings:

@@ -34,16 +34,17 @@ from oversafe.commands.tables import (
     left_out,
 )
 from oversafe.errors import InputError
-from oversafe.text import counted, listed, showable, without_password
+from oversafe.text import MOST_NAMES, counted, listed, showable, without_password
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from oversafe.data import Schema
     from oversafe.privacy import DatasetLedger, Guarantee
     from oversafe.protect import Protector
 
 # A larger release is written only if its number of rows was given.
 _MOST_ROWS = 5_000_000
-_MOST_NAMES = 1000
 
 
 def _complete_method(incomplete: str) -> list[str]:
@@ -188,8 +189,7 @@ def protect(
         else:
             X, y = protector.fit_resample(frame.drop(columns=label), frame[label])
         entry = None if account is None else _ledger_entry(protector, account, method)
-        release = X.copy(deep=False)
-        release.insert(list(frame.columns).index(label), label, y)
+        release = _with_labels(X, label, y, list(frame.columns).index(label))
         settings = {
             "method": method,
             **{k: str(v) for k, v in protector.get_params().items() if k not in ("schema", "ledger")},
@@ -222,6 +222,14 @@ def protect(
         typer.echo(advice)
     if account is not None:
         typer.echo(f"Budget: {account.remaining()}")
+
+
+def _with_labels(X: pd.DataFrame, label: str, y: Any, position: int) -> pd.DataFrame:
+    """Return a table with the labels where they stood; of columns by the thousand, each is moved once."""
+    import pandas as pd
+
+    labels = pd.Series(y, name=label).set_axis(X.index)
+    return pd.concat([X.iloc[:, :position], labels, X.iloc[:, position:]], axis=1)
 
 
 def _settings(given: list[str]) -> dict[str, Any]:
@@ -311,7 +319,7 @@ def _how_to_prove(
         names = [c.name for c in declared if c.domain != "public"]
         return (
             f"To prove it: {what} in {str(file)!r} for each of these columns, after correcting their ranges and "
-            f"categories to what is publicly known: {listed(names, most=_MOST_NAMES)}."
+            f"categories to what is publicly known: {listed(names, most=MOST_NAMES)}."
         )
     columns = "".join(f" --drop {shlex.quote(name)}" for name in drop or ())
     source, class_column = shlex.quote(without_password(table)), shlex.quote(label)

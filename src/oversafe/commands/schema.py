@@ -22,7 +22,7 @@ from oversafe.commands.options import (
 )
 from oversafe.commands.outputs import check_schema_file
 from oversafe.commands.tables import DropUnlabelledOption, check_columns_given, labelled, unlabelled
-from oversafe.text import counted
+from oversafe.text import MOST_NAMES, counted, listed
 
 schema_app = typer.Typer(
     help="Describe a table's columns: kinds, public ranges, identifiers.",
@@ -111,10 +111,10 @@ def schema_check(
     typer.echo(f"The table fits the schema ({counted(len(declared), 'column')}).")
     if naming := declared.naming_columns:
         typer.echo(
-            f"Identifiers or free text, to be left out with --drop or declared as another kind: {', '.join(naming)}."
+            f"Identifiers or free text, to be left out with --drop or declared as another kind: {listed(naming, most=MOST_NAMES)}."
         )
     if private:
         typer.echo(
-            f"Ranges or categories read from the data, so that no guarantee is proven: {', '.join(private)}."
+            f"Ranges or categories read from the data, so that no guarantee is proven: {listed(private, most=MOST_NAMES)}."
         )
         typer.echo(f'To prove one, write domain = "public" and a source for each of them in {str(schema)!r}.')

@@ -18,6 +18,8 @@ from oversafe.text import counted
 
 # Beyond this a float64 no longer holds every whole number.
 _WHOLE = 2**53
+# Of the columns of zeros and ones: four gigabytes.
+_MOST_CELLS = 500_000_000
 # pandas and numpy have different names for a minute.
 _NUMPY_UNITS = {"min": "m"}
 _DATE = re.compile(r"-?\d{4,6}-\d{2}")
@@ -35,11 +37,24 @@ def conform(schema: Schema, table: pd.DataFrame) -> pd.DataFrame:
 def encode(schema: Schema, table: pd.DataFrame, *, one_hot: bool = False) -> NDArray[np.float64]:
     """Return the table as a numeric matrix; see :meth:`Schema.encode`."""
     table = conform(schema, table)
+    if one_hot:
+        check_one_hot(schema, len(table))
     blocks = []
     for column in schema:
         codes = column_codes(column, table[column.name])
         blocks.append(_spread(column, codes) if one_hot else codes[:, None])
     return np.hstack(blocks)
+
+
+def check_one_hot(schema: Schema, n_rows: int) -> None:
+    """Refuse a table whose categories, as a column of zeros and ones each, would fill the memory."""
+    widths = {column.name: _width(column) for column in schema if column.is_category}
+    if n_rows * sum(widths.values()) > _MOST_CELLS:
+        widest = max(widths, key=lambda name: widths[name])
+        raise InputError(
+            f"column {widest!r} has {widths[widest]} categories, too many for {n_rows} rows with a column of zeros and "
+            "ones for each; leave it out, or group its categories"
+        )
 
 
 def decode(schema: Schema, matrix: NDArray[np.float64], *, one_hot: bool = False) -> pd.DataFrame:
@@ -131,6 +146,15 @@ def _conform_category(column: Column, values: pd.Series) -> pd.Series:
 
 def _category_positions(column: Column, values: pd.Series) -> NDArray[np.int64]:
     """Return each value's place among the categories, or -1; every value is treated by itself."""
+    if values.dtype == object and types.infer_dtype(values, skipna=True) == "string":
+        # Text alone is the same whether it is looked at once or in every row.
+        values = values.astype("str")
+    if values.dtype != object and all(type(category) is str for category in column.categories or ()):
+        codes, distinct = pd.factorize(values)
+        places = pd.Index(column.categories or (), dtype=object).get_indexer(pd.Index(distinct, dtype=object))
+        if (places >= 0).all():
+            # As below, but categories by the million are not gone through one by one.
+            return np.append(places, -1)[codes].astype(np.int64)
     exact = {str(category): i for i, category in enumerate(column.categories or ())}
     alike: dict[str | None, int] = {None: -1}
     for i, category in enumerate(column.categories or ()):
@@ -212,7 +236,13 @@ def column_codes(column: Column, values: pd.Series, *, strict: bool = True) -> N
                 f"column {column.name!r} has whole numbers beyond 64 bits; declare it identifier"
             )
         return whole_codes(column, values.to_numpy(dtype=np.int64, na_value=0), values.isna().to_numpy())
-    return values.to_numpy(dtype=np.float64, na_value=np.nan)
+    numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+    if (infinite := np.isinf(numbers)).any():
+        raise InputError(
+            f"column {column.name!r} has {counted(int(infinite.sum()), 'infinite value')} (first in row "
+            f"{int(np.argmax(infinite)) + 1}); remove them or mark them as missing"
+        )
+    return numbers
 
 
 def domain_codes(column: Column) -> tuple[float, float]:
@@ -320,7 +350,9 @@ def _spread(column: Column, codes: NDArray[np.float64]) -> NDArray[np.float64]:
     if column.is_category:
         width = _width(column)
         positions = np.where(gaps, width - 1, codes).astype(np.int64)
-        return np.eye(width)[positions]
+        spread = np.zeros((len(codes), width))
+        spread[np.arange(len(codes)), positions] = 1.0
+        return spread
     if not column.missing:
         return codes[:, None]
     # The fill only keeps a row near the others; the indicator beside it says that the value is missing.

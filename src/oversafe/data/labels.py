@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,6 +13,11 @@ from numpy.typing import NDArray
 from oversafe.data.column import as_number
 from oversafe.errors import InputError
 from oversafe.text import counted, listed
+
+# The attacks and several methods go through the classes one by one.
+MOST_CLASSES = 1000
+# In fewer rows a class may well have one row.
+_FEWEST_TO_TELL = 20
 
 
 def in_order(classes: Iterable[Any]) -> list[Any]:
@@ -57,8 +63,17 @@ def found_classes(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]
     return classes, codes.astype(np.int64).ravel()
 
 
+def check_class_count(n_classes: int, n_rows: int, what: str = "the labels have") -> None:
+    """Refuse labels that are no classes: names, numbers or codes, of which there are thousands."""
+    if n_classes > MOST_CLASSES or (n_rows >= _FEWEST_TO_TELL and n_classes > n_rows // 2):
+        raise InputError(
+            f"{what} {n_classes} different values in {n_rows} rows; name a column of classes (at most {MOST_CLASSES}, "
+            "and fewer than half the rows)"
+        )
+
+
 def check_labels(labels: pd.Series) -> None:
-    """Refuse labels that are missing, continuous or all alike."""
+    """Refuse labels that are missing, continuous, all alike or nearly all different."""
     if labels.isna().any():
         row = int(np.argmax(labels.isna().to_numpy()))
         raise InputError(
@@ -68,12 +83,17 @@ def check_labels(labels: pd.Series) -> None:
     from sklearn.utils.multiclass import check_classification_targets
 
     try:
-        check_classification_targets(labels)
+        with warnings.catch_warnings():
+            # Labels that are nearly all different are refused below.
+            warnings.filterwarnings("ignore", message="The number of unique classes", category=UserWarning)
+            check_classification_targets(labels)
     except (ValueError, TypeError) as error:
         raise InputError(
             f"the labels cannot be used as classes ({error}); give whole numbers, text or booleans"
         ) from error
-    if labels.nunique() < 2:
+    n_classes = labels.nunique()
+    check_class_count(n_classes, len(labels))
+    if n_classes < 2:
         raise InputError(
             f"the labels need to have more than 1 class; got 1 class ({labels.iloc[0]!r}) instead"
         )

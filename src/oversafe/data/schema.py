@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
@@ -283,6 +284,13 @@ def features_of(table: pd.DataFrame, schema: Schema | None) -> Schema:
         )
     schema = Schema.infer(table) if schema is None else schema.features
     schema.check_releasable()
+    for column in schema:
+        low, high = column.bounds if column.kind == "continuous" and column.bounds is not None else (0.0, 0.0)
+        if high / 2 - low / 2 > sys.float_info.max / 2:
+            raise InputError(
+                f"column {column.name!r} ranges from {low:g} to {high:g}, which is more than a float can hold; "
+                "rescale it"
+            )
     check_columns(schema, table.columns)
     return schema
 

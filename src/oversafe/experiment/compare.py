@@ -22,6 +22,7 @@ from oversafe.attack.release_attacks import (
     class_tables,
     own_attack_steps,
 )
+from oversafe.attack.statistics import check_numbers
 from oversafe.data import Schema, read_table
 from oversafe.data.column import value_keys
 from oversafe.errors import InputError
@@ -434,6 +435,8 @@ def _read(table: pd.DataFrame | str | Path, label: str, schema: Schema | None) -
             f"{counted(int(gaps.sum()), 'row has', 'rows have')} no label in {label!r} "
             f"(first: row {int(np.argmax(gaps)) + 1}); drop or label them"
         )
+    # Trees compute in single precision.
+    check_numbers(frame.drop(columns=label), largest=1e37)
     return frame, described
 
 

@@ -21,12 +21,11 @@ from oversafe.errors import InputError
 from oversafe.privacy.accountant import Accountant
 from oversafe.privacy.estimates import private_bounds, private_categories, private_quantiles
 from oversafe.privacy.kinds import private_kinds, rows_for_kinds
-from oversafe.text import listed
+from oversafe.text import MOST_NAMES, listed
 
 Estimate = Literal["private", "data"]
 Binning = Literal["uniform", "quantile"]
 
-_MOST_NAMES = 1000
 UNPAID = {
     "data": "the domains of these columns were read from the data without noise",
     "private estimate": "the private estimates of these columns' domains are not paid from this budget",
@@ -164,9 +163,9 @@ def resolve_domains(
         unpaid = [c.name for c in final if c.domain == domain and c.name not in open_columns]
         if unpaid:
             # All of them: the manifest carries this sentence, and whoever mends the schema needs every name.
-            caveats.append(f"{caveat}: {listed(unpaid, most=_MOST_NAMES)}")
+            caveats.append(f"{caveat}: {listed(unpaid, most=MOST_NAMES)}")
     if read := [name for name in open_columns if columns[name].domain == "data"]:
-        caveats.append(_PURE + listed(read, most=_MOST_NAMES))
+        caveats.append(_PURE + listed(read, most=MOST_NAMES))
     bins = {
         column.name: _quantile_bins(column, table[column.name], n_bins, pay)
         if column.name in cut

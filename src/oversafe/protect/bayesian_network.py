@@ -16,7 +16,7 @@ from oversafe.privacy.guarantee import Guarantee
 from oversafe.protect.base import Synthesizer
 from oversafe.protect.descriptions import PLAIN, described
 from oversafe.protect.margins import NumberMargin, finite_codes
-from oversafe.protect.network import conditional_tables, draw_cells, greedy_network
+from oversafe.protect.network import Node, affordable_degree, conditional_tables, draw_cells, greedy_network
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -39,7 +39,8 @@ class BayesianNetwork(Synthesizer):
     Parameters
     ----------
     degree : int, default=2
-        How many columns a column is drawn from at most.
+        How many columns a column is drawn from at most. In tables of more than 144 columns it is one, and above 1000
+        columns each is drawn from the class alone.
     n_bins : int, default=20
         How many cells a number is cut into at most.
     {sampling_strategy, schema, random_state}
@@ -104,15 +105,18 @@ class BayesianNetwork(Synthesizer):
         ]
         cells = [members, *(c.assign(values) for c, values in zip(self._cells, codes, strict=True))]
         self._sizes = [len(self.classes_), *(c.size for c in self._cells)]
-        self._nodes = greedy_network(
-            cells,
-            self._sizes,
-            root=0,
-            degree=self.degree,
-            # A table larger than this takes more memory than the rows; chance would fill it anyway.
-            max_cells=max(10_000.0, 4.0 * len(table)),
-            progress=lambda share: self._report("Building the network", share),
-        )
+        if degree := affordable_degree(len(cells), self.degree):
+            self._nodes = greedy_network(
+                cells,
+                self._sizes,
+                root=0,
+                degree=degree,
+                # A table larger than this takes more memory than the rows; chance would fill it anyway.
+                max_cells=max(10_000.0, 4.0 * len(table)),
+                progress=lambda share: self._report("Building the network", share),
+            )
+        else:
+            self._nodes = [Node(0, ()), *(Node(column, (0,)) for column in range(1, len(cells)))]
         self._tables = conditional_tables(cells, self._sizes, self._nodes)
         names = (None, *self.schema_.names)
         self.network_ = [(names[n.column], tuple(names[p] for p in n.parents)) for n in self._nodes[1:]]

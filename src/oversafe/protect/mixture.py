@@ -16,6 +16,7 @@ from oversafe.checks import check_choice, check_count
 from oversafe.data.bins import Bins
 from oversafe.data.counts import Counts
 from oversafe.data.schema import Schema
+from oversafe.errors import InputError
 from oversafe.privacy.accountant import Accountant
 from oversafe.privacy.domains import Binning, Estimate, drawn_values
 from oversafe.privacy.estimates import project, whole_shares
@@ -47,6 +48,8 @@ _ROWS_PER_CELL = 0.5
 _FEWEST_CELLS = 4
 # The share for the number of rows, where it is not public.
 _ROWS_SHARE = 0.01
+# Of all columns together: the model relates each to each, in a matrix of this many rows and columns.
+_MOST_CELLS = 10_000
 
 
 @described(PRIVATE)
@@ -140,6 +143,9 @@ class PrivateMixture(CountingSynthesizer):
         check_count("n_components", self.n_components, 1)
         check_count("n_steps", self.n_steps, 1)
         check_choice("pairs", self.pairs, (True, False, "auto"))
+        # Before anything is paid: a column has two cells at least, or as many as its declared categories.
+        declared = () if self._declared is None else self._declared.features
+        _check_cells(max(2 * n_columns, sum(len(column.categories or ()) for column in declared)), n_columns)
         accountant = self._accountant()
         self._plan = _Plan.of(accountant, n_rows, n_columns, self.pairs)
         # Sets of values can only be found with a delta.
@@ -168,6 +174,7 @@ class PrivateMixture(CountingSynthesizer):
             np.array([_ordered_cells(self._bins[name]) for name in names], dtype=np.int64),
         )
         starts = cells.starts
+        _check_cells(int(starts[-1]), len(names))
         shares = accountant.split(plan.shares)
         # The class counts cost as much as one of the tables within classes.
         part = shares["within"] / (len(names) + 1)
@@ -220,6 +227,14 @@ class PrivateMixture(CountingSynthesizer):
 
     def _draw(self, classes: IntArray, rng: np.random.Generator) -> pd.DataFrame:
         return drawn_values(self._bins, self._model.draw(classes, rng).T, rng)
+
+
+def _check_cells(n_cells: int, n_columns: int) -> None:
+    if n_cells > _MOST_CELLS:
+        raise InputError(
+            f"the table has {n_columns} columns with {n_cells} or more values in all, and PrivateMixture takes at most "
+            f"{_MOST_CELLS}; leave columns out, group categories, or use HistogramSynthesizer (--method histograms)"
+        )
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,9 @@ class Node:
     column: int
     parents: tuple[int, ...]
 
+
+# Columns and their parents that are scored: some minutes of work.
+_MOST_CANDIDATES = 500_000
 
 # Given the scores of all candidates, returns the position of the chosen one.
 Choose = Callable[[FloatArray], int]
@@ -67,6 +71,13 @@ def excess_information(joint: NDArray[np.int64]) -> float:
     """
     rows, columns = int((joint.sum(axis=1) > 0).sum()), int((joint.sum(axis=0) > 0).sum())
     return mutual_information(joint) - (rows - 1) * (columns - 1) / (2.0 * max(int(joint.sum()), 1))
+
+
+def affordable_degree(n_columns: int, degree: int) -> int:
+    """Return how many parents a column may have at most, so that the candidates can all be scored in time."""
+    while degree > 0 and sum(comb(n_columns, k + 1) for k in range(1, degree + 1)) > _MOST_CANDIDATES:
+        degree -= 1
+    return degree
 
 
 def grow_network(

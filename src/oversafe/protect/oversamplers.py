@@ -26,6 +26,18 @@ _LINES = (
 )
 
 
+# Squares of larger numbers are infinite, and those of smaller ones vanish.
+_LARGEST, _SMALLEST = 2.0**500, 2.0**-500
+
+
+def _unit(matrix: NDArray[Any]) -> float:
+    """Return the power of two in which distances can be computed; dividing by it changes no digit."""
+    largest = float(np.abs(matrix).max(initial=0.0))
+    if largest > _LARGEST:
+        return 2.0 ** (np.frexp(largest)[1] - 500)
+    return 2.0 ** np.frexp(largest)[1] if 0 < largest < _SMALLEST else 1.0
+
+
 class _Adapter(Sampler):
     """Runs one of imbalanced-learn's samplers on the table as a numeric matrix."""
 
@@ -67,13 +79,16 @@ class _Adapter(Sampler):
         # Classes are coded as 0, 1, ... so that any label works.
         codes, classes = pd.factorize(labels, sort=True)
         sampler = self._make(nominal, self._parameters(labels, classes))
+        unit = _unit(matrix)
         try:
-            resampled, new_codes = sampler.fit_resample(matrix, codes)
+            # What scikit-learn divides by zero within, on clusters of equal rows for example, it refuses itself.
+            with np.errstate(all="ignore"):
+                resampled, new_codes = sampler.fit_resample(matrix / unit, codes)
         except (ValueError, RuntimeError) as error:
             raise InputError(self._explain(error, labels)) from error
         self.sampling_strategy_ = {classes[code]: count for code, count in sampler.sampling_strategy_.items()}
         self._picked = getattr(sampler, "sample_indices_", None)
-        return resampled, new_codes, classes
+        return resampled * unit, new_codes, classes
 
     def _parameters(self, labels: pd.Series, classes: Any) -> dict[str, Any]:
         parameters = self.get_params(deep=False)
@@ -99,6 +114,11 @@ class _Adapter(Sampler):
             return (
                 f"class {str(smallest)!r} has {rows} row{'s' if rows != 1 else ''}, and {type(self).__name__} with "
                 f"{needed} neighbours needs at least {needed + 1}; ask for fewer neighbours, or use RandomOverSampler"
+            )
+        if "NaN to integer" in str(error):
+            return (
+                f"{type(self).__name__} cannot resample this table: the rows of a cluster are all alike; use SMOTE or "
+                "RandomOverSampler"
             )
         return f"{type(self).__name__} cannot resample this table: {str(error).partition(chr(10))[0]}"
 

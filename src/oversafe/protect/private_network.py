@@ -15,7 +15,7 @@ from oversafe.data.bins import Bins
 from oversafe.data.counts import Counts
 from oversafe.privacy.accountant import Accountant
 from oversafe.privacy.estimates import project, whole_shares
-from oversafe.protect.network import Node, grow_network
+from oversafe.protect.network import Node, affordable_degree, grow_network
 from oversafe.protect.noisy_tables import joined_cells, rake, scale_factor, shrink, sum_groups
 
 FloatArray = NDArray[np.float64]
@@ -79,7 +79,7 @@ class PrivateNetwork:
         self.bins = bins
         self.names = list(bins)
         self.accountant = accountant
-        self.degree = min(degree, len(self.names) - 1)
+        self.degree = affordable_degree(len(self.names), min(degree, len(self.names) - 1))
         self.usefulness = usefulness
         self.n_classes = counts.sizes[label]
         # What was measured so far, and one over the variance of its noise.

@@ -50,7 +50,8 @@ class PrivBayes(CountingSynthesizer):
         when there are more than a few columns.
     {schema, domains, classes}
     degree : int, default=2
-        How many columns a column is drawn from at most, beside the class; 0 leaves only the class.
+        How many columns a column is drawn from at most, beside the class; 0 leaves only the class. In tables of more
+        than 144 columns it is at most one, and above 1000 columns 0.
     {n_bins, binning}
     usefulness : float, default=4
         How many times the noise's deviation the average count of a table must be; cells are joined until it is.

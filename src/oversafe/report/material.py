@@ -12,6 +12,7 @@ from oversafe.attack.copies import is_copy
 from oversafe.attack.release_attacks import attacked_classes
 from oversafe.data import Schema
 from oversafe.data.column import value_key, value_keys
+from oversafe.data.labels import check_class_count
 from oversafe.errors import InputError
 
 # How long the attacks take in comparison, for the time that is left. The first two need the release alone, the
@@ -80,6 +81,11 @@ class Material:
                 "the tables share no column besides the label; give tables with the same columns"
             )
         classes = {what: set(value_keys(t[label])) for what, t in tables.items() if t is not None}
+        for what, found in classes.items():
+            if what != "holdout":
+                check_class_count(
+                    len(found), len(tables[what]), f"the label column {label!r} of the {what} has"
+                )
         if real is not None and len(classes["real table"]) < 2:
             raise InputError(
                 f"the real table has one class only ({_shown_class(real[label].iloc[0])}); give it with all its classes"
