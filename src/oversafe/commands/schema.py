@@ -111,10 +111,12 @@ def schema_check(
     typer.echo(f"The table fits the schema ({counted(len(declared), 'column')}).")
     if naming := declared.naming_columns:
         typer.echo(
-            f"Identifiers or free text, to be left out with --drop or declared as another kind: {listed(naming, most=MOST_NAMES)}."
+            "Identifiers or free text, to be left out with --drop or declared as another kind: "
+            f"{listed(naming, most=MOST_NAMES)}."
         )
     if private:
         typer.echo(
-            f"Ranges or categories read from the data, so that no guarantee is proven: {listed(private, most=MOST_NAMES)}."
+            "Ranges or categories read from the data, so that no guarantee is proven: "
+            f"{listed(private, most=MOST_NAMES)}."
         )
         typer.echo(f'To prove one, write domain = "public" and a source for each of them in {str(schema)!r}.')

@@ -25,6 +25,7 @@ from oversafe.attack.release_attacks import (
 from oversafe.attack.statistics import check_numbers
 from oversafe.data import Schema, read_table
 from oversafe.data.column import value_keys
+from oversafe.data.labels import check_labels
 from oversafe.errors import InputError
 from oversafe.experiment.certainty import with_certain_records
 from oversafe.experiment.grid import run_grid
@@ -35,7 +36,6 @@ from oversafe.measure.fidelity import FIGURES, fidelity
 from oversafe.measure.scores import SCORES
 from oversafe.measure.utility import folds, make_release, positive_class, summarize, train_on_release
 from oversafe.privacy.guarantee import SEEDED, Guarantee
-from oversafe.text import counted
 
 ORIGINAL = "original"
 # Of every family one that needs no extra: oversampling, noisy oversampling, generalisation, models without and with
@@ -430,11 +430,7 @@ def _read(table: pd.DataFrame | str | Path, label: str, schema: Schema | None) -
     described = Schema.infer(frame, label=label) if schema is None else replace(schema, label=label)
     described.check_releasable()
     frame = described.conform(frame).reset_index(drop=True)
-    if (gaps := frame[label].isna()).any():
-        raise InputError(
-            f"{counted(int(gaps.sum()), 'row has', 'rows have')} no label in {label!r} "
-            f"(first: row {int(np.argmax(gaps)) + 1}); drop or label them"
-        )
+    check_labels(frame[label])
     # Trees compute in single precision.
     check_numbers(frame.drop(columns=label), largest=1e37)
     return frame, described
