@@ -15,6 +15,8 @@ import pytest
 from oversafe import attack, compare, protect
 from oversafe.cli import _with_labels, main
 from oversafe.data import Schema, read_table, write_table
+from oversafe.data.column import Column
+from oversafe.data.encode import _conform_category
 from oversafe.errors import InputError
 from oversafe.protect.network import affordable_degree
 from tests.protect.conformance import CASES
@@ -311,3 +313,12 @@ def test_labels_are_put_back_into_a_wide_table_without_a_warning():
         made = _with_labels(X, "label", pd.Series(["ill", "well"]), 7)
     assert list(made.columns) == [*X.columns[:7], "label", *X.columns[7:]]
     assert made["label"].tolist() == ["ill", "well"]
+
+
+def test_text_that_is_what_the_schema_says_is_not_written_anew():
+    values = pd.Series(["x", None, "1"], dtype="str", name="cat")
+    column = Column("cat", "categorical", "str", missing=True, categories=("1", "x"))
+    assert _conform_category(column, values) is values
+    # Numbers are the same category however they are printed, and are then printed as the schema has them.
+    other = pd.Series(["x", None, "1.0"], dtype="str", name="cat")
+    assert _conform_category(column, other).dropna().tolist() == ["x", "1"]

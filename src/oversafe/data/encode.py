@@ -132,6 +132,11 @@ def _conform_datetime(column: Column, values: pd.Series) -> pd.Series:
 
 
 def _conform_category(column: Column, values: pd.Series) -> pd.Series:
+    if str(values.dtype) == column.dtype and types.is_string_dtype(values.dtype) and values.dtype != object:
+        known = [category for category in column.categories or () if type(category) is str]
+        if bool((values.isin(known) | values.isna()).all()):
+            # As it is: to be coded and decoded again takes several times its memory.
+            return values
     positions = _category_positions(column, values)
     bad = (positions < 0) & values.notna().to_numpy()
     if bad.any():
