@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 
 from oversafe import attack, compare, protect
-from oversafe.cli import _with_labels, main
+from oversafe.cli import main
+from oversafe.commands.protect import _with_labels
 from oversafe.data import Schema, read_table, write_table
 from oversafe.data.column import Column
 from oversafe.data.encode import _conform_category

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from oversafe.attack import ExactCopies
-from oversafe.attack.release_attacks import ClassTables
+from oversafe.attack.release_attacks import ClassTables, attack_steps
 from oversafe.data import load_dataset
 from oversafe.experiment.certainty import with_certain_records
 
@@ -65,3 +65,19 @@ def test_a_holdout_that_stands_in_the_release_as_often_speaks_against_copies():
     # Values of sixteen digits that agree with other people's too are no chance, but neither is who is in the data.
     assert result.details["copied"] == 12 and count == 0
     assert certain(pd.concat([real.head(30), holdout.head(4)]), real, holdout)[1] == 30
+
+
+def test_who_is_there_by_chance_is_not_told_from_the_others():
+    # Of forty releases made of other people some have an interval just above 0, one in forty by its own account.
+    for seed in range(40):
+        tables = ClassTables("ill", people(3 * seed), people(3 * seed + 1), people(3 * seed + 2))
+        result, count = certain(tables.release, tables.real, tables.holdout)
+        if result.interval[0] > 0 and not count:
+            break
+    else:
+        pytest.fail("no release has more real rows than other people's, which was to be looked at")
+    results, not_run = [], {}
+    for step in attack_steps([tables], results, not_run):
+        if (found := step.run()) is not None:
+            results.append(with_certain_records(found, tables)[0])
+    assert "no more than chance" in not_run["NaiveDistinguisher on class 'ill'"]

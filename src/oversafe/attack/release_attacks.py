@@ -145,9 +145,12 @@ def attack_steps(
 
 
 def _only_chance_copies(results: Sequence[AttackResult], label: str) -> bool:
-    """Whether copies were looked for in a class and no more of them were found than by chance."""
+    """Whether copies were looked for in a class and no more of them were found than by chance.
+
+    Whoever judged that by more than the interval says so in the details.
+    """
     found = [r for r in results if r.name == "ExactCopies" and r.details.get("class") == label]
-    return bool(found) and found[-1].interval[0] <= 0
+    return bool(found) and not found[-1].details.get("more_than_chance", found[-1].interval[0] > 0)
 
 
 def check_attacks(attacks: Sequence[Any] | None) -> tuple[Any, ...]:

@@ -36,6 +36,7 @@ def with_certain_records(result: Any, tables: ClassTables) -> tuple[Any, int]:
     if not found.get("distinct_holdout"):
         result = _less_chance(result, overlap)
     certain = result.interval[0] >= _MANY_COPIES or _probability(found, overlap) < _BY_CHANCE
+    result = replace(result, details={**result.details, "more_than_chance": certain})
     return result, int(found["copied"]) if certain else 0
 
 
