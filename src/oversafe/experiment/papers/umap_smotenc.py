@@ -25,7 +25,7 @@ CLASSIFIERS = ("lr", "nb", "dt", "rf", "xgb", "mlp")
 DISTANCES = {"nn1": "closest_distance", "ratio_1_2": "ratio_to_2nd", "ratio_1_10": "ratio_to_10th"}
 ORIGINAL = "Original train set"
 _OURS = "UMAP-SMOTENC"
-METHODS = ("GC", "SMOTE-NC", _OURS)
+_METHODS = ("GC", "SMOTE-NC", _OURS)
 DEEP = ("CTGAN", "TVAE")
 _FOLDS = 5
 _CLASS = "the class of the row"
@@ -42,7 +42,7 @@ def cells(quick: bool, names: Sequence[str]) -> list[dict[str, Any]]:
     chosen = [
         {"name": name, "method": method, "repeat": repeat, "fold": fold}
         for repeat, fold in (places[:1] if quick else places)
-        for methods in ((ORIGINAL, *METHODS), () if quick or (repeat, fold) != (0, 0) else DEEP)
+        for methods in ((ORIGINAL, *_METHODS), () if quick or (repeat, fold) != (0, 0) else DEEP)
         for name in names
         for method in methods
     ]
@@ -100,6 +100,8 @@ def make(method: str, X: pd.DataFrame, y: pd.Series, seed: int) -> Table:
     if method == "GC":
         return copula(X, y, seed)
     kinds = {
+        # Not the paper's, which is GC.
+        "GaussianCopula": protect.GaussianCopula,
         _OURS: protect.UMAPSMOTENC,
         "CTGAN": protect.CTGAN,
         "TVAE": protect.TVAE,
