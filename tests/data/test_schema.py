@@ -336,3 +336,12 @@ def test_every_data_set_survives_the_round_trip(data_folder: Path):
         pd.testing.assert_frame_equal(
             schema.decode(schema.encode(table)), table, check_exact=True, obj=file.name
         )
+
+
+def test_a_list_of_categories_is_as_good_as_a_tuple():
+    for some in (["b", "a"], np.array(["b", "a"], dtype=object), pd.Index(["b", "a"]), ("b", "a")):
+        assert Column("ward", "categorical", "str", categories=some).categories == ("b", "a")
+    assert Column("age", "integer", "int64", bounds=[0, 120]).bounds == (0, 120)
+    with pytest.raises(InputError, match="it should be a list") as raised:
+        Column("ward", "categorical", "str", categories="x" * 500)
+    assert len(str(raised.value)) < 200

@@ -163,3 +163,20 @@ def test_settings_that_mean_nothing_are_refused(settings, message):
     X, y = sample(100)
     with pytest.raises(InputError, match=message):
         PrivateBaggingClassifier(**{"estimator": BASE, **settings}).fit(X, y)
+
+
+@pytest.mark.parametrize("epsilon", [1e-10, 0.5, 1e4])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_samples_of_the_records_at_any_epsilon(epsilon, delta):
+    model = PrivateBaggingClassifier(
+        PrivateLogisticRegression(data_norm=3.0), 3, epsilon=epsilon, delta=delta, sampling="subsample",
+        classes=[0, 1],
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    model.fit(rng.normal(size=(200, 2)), rng.integers(0, 2, 200))
+    assert 0 < model.guarantee_.epsilon <= epsilon and model.learner_epsilon_ >= epsilon / 3
+    # What the learners' event costs is what is stated.
+    share = math.floor(0.632 * 200) / 200
+    if delta == 0:
+        cost = math.log1p(share * math.expm1(min(model.learner_epsilon_, 700.0)))
+        assert epsilon > 1000 or 3 * cost == pytest.approx(epsilon)

@@ -163,3 +163,19 @@ def test_the_corrected_calibration_on_the_eight_sets(data_folder):
     assert means.loc[(1.0, "corrected"), "auc"] - means.loc[(1.0, "paper"), "auc"] >= 0.08
     for epsilon in (0.5, 1.0):
         assert (means.loc[(epsilon, "default")] > means.loc[(epsilon, "corrected")] + 0.02).all()
+
+
+def test_public_weights_of_many_classes_are_those_of_the_records_own_class():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 6000)
+    X = rng.normal(size=(6000, 2)) + np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])[y]
+    settings = {"epsilon": 1e4, "data_norm": 4.0, "classes": [0, 1, 2], "random_state": 0}
+
+    def called(weights):
+        model = PrivateLinearSVC(class_weight=weights, **settings).fit(X, y)
+        return np.bincount(model.predict(X), minlength=3)
+
+    even = called({0: 1.0, 1: 1.0, 2: 1.0})
+    for label in range(3):
+        # With this epsilon the noise is next to nothing, and a class that counts ten times is named far more often.
+        assert called({label: 10.0})[label] > 1.3 * even[label]

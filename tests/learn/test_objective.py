@@ -356,7 +356,7 @@ def test_the_solver_reaches_the_minimum(loss, classes, weighted):
         0.5,
         noise,
         0.7,
-        np.linspace(0.2, 1, classes) if weighted else None,
+        np.linspace(0.2, 1, classes)[codes] if weighted else None,
         np.linspace(-1, 1, k) if k > 1 else np.array([-0.3]),
         loss=loss if classes == 2 else "logistic",
     )
@@ -371,7 +371,7 @@ def test_the_solver_reaches_the_minimum(loss, classes, weighted):
             m = (2 * codes - 1) * margins[:, 0]
             bent = np.clip(1.5 - m, 0, None) ** 2 / 2
             losses = np.logaddexp(0, -m) if loss == "logistic" else np.where(m < 0.5, 1 - m, bent)
-        weights = 1 if problem.weights is None else problem.weights[codes]
+        weights = 1 if problem.weights is None else problem.weights
         return np.sum(weights * losses) + 0.25 * np.sum(B * B) + np.sum(noise * B)
 
     numeric = np.array(
@@ -466,7 +466,7 @@ def test_many_rows_are_solved_from_a_part_of_them(monkeypatch, classes):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(1000, 4)), rng.integers(0, classes, 1000)
     noise = rng.normal(size=(5, 1 if classes == 2 else classes))
-    weights = np.linspace(0.5, 1, classes)
+    weights = np.linspace(0.5, 1, classes)[y]
     whole = Problem(X, y, classes, 1.0, noise, 0.5, weights).solve(1e-9)
     monkeypatch.setattr(solver, "_PART", 70)
     np.testing.assert_allclose(Problem(X, y, classes, 1.0, noise, 0.5, weights).solve(1e-9), whole, atol=1e-8)

@@ -10,6 +10,7 @@ from scipy.stats import chi2
 
 from oversafe.data import Column, Schema
 from oversafe.errors import InputError
+from oversafe.privacy import Ledger
 from oversafe.protect import PrivateMixture
 from oversafe.protect.product_mixture import Cells, Measured, ProductMixture
 from tests.protect.sensitivity import CountsSeen
@@ -209,3 +210,28 @@ def test_bad_parameters_are_refused(parameters, words):
     X, y = correlated(50)
     with pytest.raises(InputError, match=words.replace(".", r"\.")):
         synthesizer(**parameters).fit(X, y)
+
+
+def test_many_values_are_refused_before_they_are_paid_for(tmp_path):
+    n = 4000
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({f"x{i}": rng.random(n) for i in range(10)})
+    table["code"] = [f"c{i % 9_900}" for i in range(n)]
+    schema = Schema.infer(table)
+    for name in table.columns:
+        known = {"bounds": (0.0, 1.0)}
+        if name == "code":
+            known = {"kind": "categorical", "categories": [f"c{i}" for i in range(9_900)]}
+        schema = schema.declare(name, domain="public", source="the code book", **known)
+    y = pd.Series(rng.integers(0, 2, n), name="y")
+    ledger = Ledger(tmp_path / "budget.db", key_file=tmp_path / "key")
+    ledger.create("patients", epsilon=10.0, delta=1e-6)
+    patients = ledger.for_dataset("patients")
+    # Each number would have 20 intervals; they are made wider, and what was paid for is released.
+    model = PrivateMixture(schema=schema, classes=[0, 1], n_components=2, n_steps=2, ledger=patients)
+    assert len(model.fit(table, y).sample(100)[0]) == 100
+    wider = schema.declare("code", categories=[f"c{i}" for i in range(9_999)])
+    before = ledger.remaining("patients")
+    with pytest.raises(InputError, match="at most 10000"):
+        PrivateMixture(schema=wider, classes=[0, 1], ledger=patients).fit(table, y)
+    assert ledger.remaining("patients") == before

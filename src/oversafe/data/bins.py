@@ -7,7 +7,6 @@ the others, and an error would.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -62,7 +61,7 @@ class Bins:
         """How many cells there are."""
         return self.n_values + self.column.missing
 
-    @cached_property
+    @property
     def edges(self) -> NDArray[np.float64]:
         """The ends of a number's intervals, in codes; whole numbers lie in the middle of unit steps."""
         if self.column.bounds is None:

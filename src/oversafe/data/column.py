@@ -14,6 +14,7 @@ import pandas as pd
 from pandas.api import types
 
 from oversafe.errors import InputError
+from oversafe.text import shorten
 
 Kind = Literal["continuous", "integer", "categorical", "ordinal", "boolean", "datetime", "identifier", "text"]
 Domain = Literal["public", "private estimate", "data"]
@@ -81,11 +82,15 @@ class Column:
     source: str = ""
 
     def __post_init__(self) -> None:
+        for fact in ("bounds", "categories"):
+            if isinstance(given := getattr(self, fact), list | np.ndarray | pd.Index | pd.Series):
+                object.__setattr__(self, fact, tuple(given))
         for fact, (expected, allowed) in _FACTS.items():
             value = getattr(self, fact)
             # In Python True is a whole number; in a schema it is not.
             if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
-                raise InputError(f"column {self.name!r} has {fact} = {value!r}; it should be {expected}")
+                shown = shorten(repr(value), 60)
+                raise InputError(f"column {self.name!r} has {fact} = {shown}; it should be {expected}")
         for fact, choices in (("kind", get_args(Kind)), ("domain", get_args(Domain))):
             if getattr(self, fact) not in choices:
                 raise InputError(

@@ -68,7 +68,7 @@ def check_class_count(n_classes: int, n_rows: int, what: str = "the labels have"
     if n_classes > MOST_CLASSES or (n_rows >= _FEWEST_TO_TELL and n_classes > n_rows // 2):
         raise InputError(
             f"{what} {n_classes} different values in {n_rows} rows; name a column of classes (at most {MOST_CLASSES}, "
-            "and fewer than half the rows)"
+            "and no more than half the rows)"
         )
 
 

@@ -177,12 +177,12 @@ class PrivateBaggingClassifier(PrivateLearner):
 
         def cost(each: float) -> float:
             # A learner whose sample leaves the record out tells nothing of it.
-            amplified = math.log1p(share * math.expm1(each))
             if delta == 0:
-                return count * amplified
-            return composed_epsilon(SelfComposedDpEvent(pure_event(amplified), count), delta)
+                return count * _amplified(each, share)
+            return composed_epsilon(SelfComposedDpEvent(pure_event(_amplified(each, share)), count), delta)
 
-        low = math.log1p(math.expm1(epsilon / count) / share)
+        # What each may spend if the costs just add up.
+        low = _spendable(epsilon / count, share)
         if delta:
             high = 2 * low
             while cost(high) <= epsilon and high < epsilon:
@@ -190,8 +190,9 @@ class PrivateBaggingClassifier(PrivateLearner):
             while high - low > 1e-3 * high:
                 middle = (low + high) / 2
                 low, high = (middle, high) if cost(middle) <= epsilon else (low, middle)
-        amplified = math.log1p(share * math.expm1(low))
-        return low, 0.0, min(epsilon, cost(low)), SelfComposedDpEvent(pure_event(amplified), count)
+        event = SelfComposedDpEvent(pure_event(_amplified(low, share)), count)
+        # A cost that rounding has brought to 0 is still one.
+        return low, 0.0, min(epsilon, cost(low)) or epsilon, event
 
     def _base(self, epsilon: float, delta: float) -> Any:
         base = PrivateLogisticRegression() if self.estimator is None else clone(self.estimator)
@@ -257,6 +258,20 @@ class PrivateBaggingClassifier(PrivateLearner):
 
 def _rows(table: Any, rows: NDArray[np.int64]) -> Any:
     return table.iloc[rows] if hasattr(table, "iloc") else table[rows]
+
+
+def _amplified(epsilon: float, share: float) -> float:
+    """Return what a learner on a random share of the records costs a record: log(1 + share (e^epsilon - 1))."""
+    if epsilon < 1:
+        return math.log1p(share * math.expm1(epsilon))
+    return epsilon + math.log(share + (1 - share) * math.exp(-epsilon))
+
+
+def _spendable(cost: float, share: float) -> float:
+    """Return what a learner may spend that costs a record so much: the inverse of the above."""
+    if cost < 1:
+        return math.log1p(math.expm1(cost) / share)
+    return cost - math.log(share) + math.log1p(-(1 - share) * math.exp(-cost))
 
 
 def _fitted(base: Any, X: Any, y: Any, seed: int | None) -> Any:

@@ -110,7 +110,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
             for label, value in weight.items():
                 if label not in known:
                     raise InputError(f"class_weight names the class {label!r}; the classes are {known}")
-                check_share(f"class_weight of {label!r}", value, 1e-50, 1e50)
+                check_share(f"class_weight of {label!r}", value, 1e-20, 1e20)
         elif weight not in (None, "balanced", "threshold"):
             raise InputError(
                 f"class_weight = {weight!r} was given; use None, 'balanced', 'threshold' or a dict of public weights"

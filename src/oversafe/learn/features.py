@@ -115,7 +115,7 @@ def resolve_scaling(scaling: str, schema: Schema | None, data_norm: float | None
     """Return what "auto" means: as given where a public norm is stated, else paid for."""
     check_choice("scaling", scaling, get_args(Scaling))
     if data_norm is not None:
-        check_share("data_norm", data_norm, 1e-50, 1e50)
+        check_share("data_norm", data_norm, 1e-20, 1e20)
     if schema is not None:
         return "none"
     if scaling == "auto":

@@ -100,7 +100,7 @@ class _PrivateLinear(PrivateLearner):
     # --------------------------------------------------------------------------------------- the settings
 
     def _check_settings(self) -> None:
-        check_share("C", self.C, 1e-50, 1e50)
+        check_share("C", self.C, 1e-20, 1e20)
         check_choice("method", self.method, ("auto", *get_args(Method)))
         if self.method == "gaussian" and not self.delta:
             raise InputError("method = 'gaussian' needs a delta above 0, such as 1e-9")
@@ -113,7 +113,7 @@ class _PrivateLinear(PrivateLearner):
             )
         self._check_class_weight(self.class_weight)
         if self.intercept_scaling is not None:
-            check_share("intercept_scaling", self.intercept_scaling, 1e-50, 1e50)
+            check_share("intercept_scaling", self.intercept_scaling, 1e-20, 1e20)
 
     def _moving_weights(self, n_classes: int) -> bool:
         """Whether the weights are the data's own class frequencies, which objective perturbation covers itself."""
@@ -178,19 +178,25 @@ class _PrivateLinear(PrivateLearner):
     def _norm(self) -> float:
         return self.features_.norm
 
-    def _class_weights(
-        self, codes: NDArray[np.int64], counts: FloatArray | None, n_classes: int
+    def _weights(
+        self,
+        codes: NDArray[np.int64],
+        members: NDArray[np.int64],
+        counts: FloatArray | None,
+        n_classes: int,
     ) -> FloatArray | None:
+        """Return the weight of each record: a public one of its own class, or that of its side of the problem."""
         if isinstance(self.class_weight, Mapping):
-            return np.array([float(self.class_weight.get(label, 1.0)) for label in self.classes_.tolist()])
+            public = [float(self.class_weight.get(label, 1.0)) for label in self.classes_.tolist()]
+            return np.array(public)[codes]
         if self.class_weight != "balanced":
             return None
         if counts is None:
-            counts = np.bincount(codes, minlength=n_classes).astype(np.float64)
+            counts = np.bincount(members, minlength=n_classes).astype(np.float64)
             if n_classes == 2:
                 # n_other / n, of which the proof speaks.
-                return counts[::-1] / counts.sum()
-        return counts.min() / counts
+                return (counts[::-1] / counts.sum())[members]
+        return (counts.min() / counts)[members]
 
     def _minimise(
         self,
@@ -213,7 +219,7 @@ class _PrivateLinear(PrivateLearner):
         columns = []
         for positive, members, k in self._problems(codes, n_classes):
             gathered = _gathered(counts, positive)
-            weights = self._class_weights(members, gathered, k)
+            weights = self._weights(codes, members, gathered, k)
             offset = self._offset(gathered) if self.class_weight == "threshold" else None
             problem = Problem(
                 vectors,
@@ -537,7 +543,7 @@ class PrivateLinearSVC(_PrivateLinear):
         check_choice("kernel", self.kernel, ("linear", "rbf"))
         check_share("width", self.width, 1e-6, 1e6)
         if self.gamma is not None:
-            check_share("gamma", self.gamma, 1e-50, 1e50)
+            check_share("gamma", self.gamma, 1e-20, 1e20)
         check_count("n_components", self.n_components)
 
     def _loss(self, n_classes: int) -> LossName:

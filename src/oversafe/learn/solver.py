@@ -40,8 +40,8 @@ class Problem:
         The linear term; the last row is the intercept's.
     constant : float
         What stands for the intercept in every record; 0 for none.
-    weights : array of shape (n_classes,), optional
-        Of each class.
+    weights : array of shape (n,), optional
+        Of each record.
     offset : array of shape (n_columns,)
         Added to every margin.
     loss : {"logistic", "huber"}
@@ -65,7 +65,7 @@ class Problem:
 
     def __post_init__(self) -> None:
         if self.weights is not None:
-            self._row_weights = np.asarray(self.weights, dtype=np.float64)[self.codes]
+            self._row_weights = np.asarray(self.weights, dtype=np.float64)
         if self.n_classes == 2:
             self._signs = 2.0 * self.codes - 1.0
 
@@ -131,6 +131,7 @@ class Problem:
             self,
             X=np.ascontiguousarray(self.X[::step]),
             codes=self.codes[::step],
+            weights=None if self.weights is None else self.weights[::step],
             ridge=self.ridge / step,
             noise=self.noise / step,
         )

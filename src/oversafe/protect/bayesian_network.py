@@ -39,8 +39,8 @@ class BayesianNetwork(Synthesizer):
     Parameters
     ----------
     degree : int, default=2
-        How many columns a column is drawn from at most. In tables of more than 144 columns it is one, and above 1000
-        columns each is drawn from the class alone.
+        How many columns a column is drawn from at most. It is lowered where more than 500,000 sets of columns
+        would have to be scored: from 2 to 1 above 143 columns, to 0 (the class alone) above 999.
     n_bins : int, default=20
         How many cells a number is cut into at most.
     {sampling_strategy, schema, random_state}

@@ -50,6 +50,8 @@ _FEWEST_CELLS = 4
 _ROWS_SHARE = 0.01
 # Of all columns together: the model relates each to each, in a matrix of this many rows and columns.
 _MOST_CELLS = 10_000
+# Two intervals, and a cell for gaps.
+_SMALLEST_COLUMN = 3
 
 
 @described(PRIVATE)
@@ -143,9 +145,12 @@ class PrivateMixture(CountingSynthesizer):
         check_count("n_components", self.n_components, 1)
         check_count("n_steps", self.n_steps, 1)
         check_choice("pairs", self.pairs, (True, False, "auto"))
-        # Before anything is paid: a column has two cells at least, or as many as its declared categories.
-        declared = () if self._declared is None else self._declared.features
-        _check_cells(max(2 * n_columns, sum(len(column.categories or ()) for column in declared)), n_columns)
+        # Before anything is paid: a column has its declared categories, or two intervals and a cell for gaps at least.
+        features = () if self._declared is None else self._declared.features
+        categories = sum(len(column.categories or ()) for column in features)
+        _check_cells(categories + _SMALLEST_COLUMN * n_columns, n_columns)
+        # Intervals are made wider where there would be too many; left to be refused are categories that were paid for.
+        n_bins = min(self.n_bins, (_MOST_CELLS - categories) // max(n_columns, 1) - 1)
         accountant = self._accountant()
         self._plan = _Plan.of(accountant, n_rows, n_columns, self.pairs)
         # Sets of values can only be found with a delta.
@@ -160,7 +165,7 @@ class PrivateMixture(CountingSynthesizer):
             noisy = accountant.counts(np.array([n_rows]), _ROWS_SHARE, what="rows", l1=m, l2=float(m))
             n_rows = max(int(noisy[0]), 1)
             self._plan = _Plan.of(accountant, n_rows, n_columns, self.pairs)
-        return accountant, self._plan.n_cells(accountant, n_rows, self.n_bins)
+        return accountant, self._plan.n_cells(accountant, n_rows, n_bins)
 
     def _basis(self, accountant: Accountant) -> str:
         return _BASIS.format(noise="Laplace" if accountant.pure else "Gaussian")

@@ -50,8 +50,9 @@ class PrivBayes(CountingSynthesizer):
         when there are more than a few columns.
     {schema, domains, classes}
     degree : int, default=2
-        How many columns a column is drawn from at most, beside the class; 0 leaves only the class. In tables of more
-        than 144 columns it is at most one, and above 1000 columns 0.
+        How many columns a column is drawn from at most, beside the class; 0 leaves only the class. It is
+        lowered where more than 500,000 sets of columns would have to be scored: from 2 to 1 above 144 columns, to 0
+        above 1000.
     {n_bins, binning}
     usefulness : float, default=4
         How many times the noise's deviation the average count of a table must be; cells are joined until it is.

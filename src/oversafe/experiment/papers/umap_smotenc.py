@@ -110,10 +110,10 @@ def make(method: str, X: pd.DataFrame, y: pd.Series, seed: int) -> Table:
 
 
 def copula(X: pd.DataFrame, y: pd.Series, seed: int) -> Table:
-    """Return as many rows from one Gaussian copula of the whole table, of which the class is a column like others.
+    """Return as many rows from Gaussian copulas of all classes together, of which the class is a column like others.
 
     That is how the paper's is used; :class:`oversafe.protect.GaussianCopula` has a copula for each class, so it is
-    given two classes that mean nothing.
+    given two that mean nothing, every other row.
     """
     from oversafe.protect import GaussianCopula
 
@@ -299,7 +299,7 @@ PAPER = Paper(
         "A quick run has one fold, at most 5,000 training and test rows of each set, no tuning and neither CTGAN nor "
         "TVAE; the scales of the trade-off run over the generators that are there, so its size cannot be compared.",
         "The grids of the tuning are ours; the paper does not print its own.",
-        "GC is one copula of the whole table with the class as a column, as the paper's; the protector GaussianCopula, "
-        "which has one for each class, is far better and takes no part here.",
+        "GC is a copula with the class as a column, as the paper's, here one of either half of the rows; the protector "
+        "GaussianCopula, which has one for each class, is far better and takes no part here.",
     ),
 )
