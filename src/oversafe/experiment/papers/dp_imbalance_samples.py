@@ -183,6 +183,8 @@ def bagging_claim(bagging: pd.DataFrame) -> Claim:
 def plots(smote: pd.DataFrame, bagging: pd.DataFrame) -> list[Plot]:
     """Return Figures 2 and 3, one drawing for each ratio."""
     drawn = []
+    # Of the kinds of bagging the figure has one; the tables have all.
+    bagging = bagging[bagging["method"].isin([*_ALONE, "Adv. Comp."])]
     for title, data, setting in (
         (
             "Figure 2: SMOTE before private logistic regression, F1 on samples of mammography",
@@ -197,7 +199,11 @@ def plots(smote: pd.DataFrame, bagging: pd.DataFrame) -> list[Plot]:
     ):
         data = data.dropna(subset=["rows"]) if "rows" in data else data[:0]
         if len(data):
-            group = data["method"] + ", " + setting.replace("n_e", "e") + " " + data[setting].astype(str)
+            group = [
+                f"{method}, epsilon {value:g}" if setting == "epsilon"
+                else method if value == 1 else f"{method}, {value:g} learners"
+                for method, value in zip(data["method"], data[setting], strict=True)
+            ]  # fmt: skip
             means = data.assign(group=group).groupby(["ratio", "rows", "group"])["f1"].mean().reset_index()
             means["facet"] = [f"ratio {int(ratio)}" for ratio in means.pop("ratio")]
             means["rows"] = means["rows"].astype(int).astype(str)
