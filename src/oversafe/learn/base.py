@@ -102,6 +102,8 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
 
     def _check_budget(self) -> None:
         check_epsilon(self.epsilon)
+        # Beyond, the arithmetic of noise and ridge leaves the range of numbers.
+        check_share("epsilon", self.epsilon, 1e-100, 1e100)
         check_delta(self.delta)
 
     def _check_class_weight(self, weight: Any) -> None:

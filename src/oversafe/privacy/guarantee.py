@@ -25,7 +25,6 @@ SEEDED = (
 )
 # A weaker guarantee is not one to rest on: the odds of a guess about a person may grow by more than 20,000 times.
 LARGEST_EPSILON, LARGEST_DELTA = 10.0, 1e-5
-_SMALLEST = 1e-100
 _WEAKEST: tuple[Status, ...] = ("none", "nominal", "proven")
 
 
@@ -250,9 +249,6 @@ def check_epsilon(epsilon: float) -> None:
         or not 0 < epsilon <= sys.float_info.max
     ):
         raise InputError(f"epsilon = {epsilon!r} was given; it is a finite number above 0, such as 1.0")
-    # Beyond, the arithmetic of scales and of accounting leaves the range of numbers.
-    if not _SMALLEST <= epsilon <= 1 / _SMALLEST:
-        raise InputError(f"epsilon = {epsilon!r} was given; it lies from {_SMALLEST:g} to {1 / _SMALLEST:g}")
 
 
 def check_delta(delta: float) -> None:
