@@ -372,11 +372,8 @@ def test_one_cell_of_each_kind(data_folder):
     ratio = [smote_and_mirrors.run("ratio", name="ecoli", seed=0, ratio=r)["recall"] for r in (5, 50)]
     assert ratio[1] >= ratio[0]
     assert smote_and_mirrors.run("naive", name="ecoli", seed=0, repeats=1)["naive_recall"] <= 0.1
-    assert (
-        0
-        <= smote_and_mirrors.run("linkability", name="ecoli", seed=0, repeats=1)["linkability_accuracy"]
-        <= 1
-    )
+    linked = smote_and_mirrors.run("linkability", name="ecoli", seed=0)
+    assert 0 <= linked["linkability_accuracy"] <= 1
     game = smote_and_mirrors.run("groundhog", name="ecoli", seed=0, game=[4, 20, 20])
     assert game["groundhog_auc"] >= game["groundhog_all"] > 0.5
     shadow = smote_and_mirrors.run("shadow", name="ecoli", seed=0, augmented=True, models=[2, 8])
