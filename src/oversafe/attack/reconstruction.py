@@ -471,15 +471,14 @@ def match_records(
     Returns the row of the real table that each record equals, or -1, and which distinct real records were
     recovered.
     """
-    by_name = (
-        isinstance(records, pd.DataFrame) and isinstance(X_real, pd.DataFrame) and records.columns.is_unique
-    )
+    by_name = all(isinstance(t, pd.DataFrame) and t.columns.is_unique for t in (records, X_real))
     records, real = pd.DataFrame(records), pd.DataFrame(X_real)
     if by_name:
         missing = [name for name in records.columns if name not in real.columns]
         if missing:
             raise InputError(f"the real table lacks the column {missing[0]!r} of the attacked one; add it")
-        real = real[list(records.columns)]
+        # Not by a list of names, which pandas takes for a mask where they are True and False.
+        real = real.iloc[:, real.columns.get_indexer(records.columns)]
     elif real.shape[1] != records.shape[1]:
         raise InputError(
             f"the real table has {real.shape[1]} columns, the attacked one {records.shape[1]}; "

@@ -141,10 +141,10 @@ class Schema:
     def check_releasable(self) -> None:
         """Refuse identifiers and free text, which a release must not carry."""
         if naming := self.naming_columns:
+            quoted = shlex.quote(" ".join(naming[0].split()))
             raise InputError(
                 f"column {naming[0]!r} seems to hold {self[naming[0]].naming}, which a release must not carry; leave "
-                f"it out (on the command line with --drop {shlex.quote(naming[0])}), or declare another kind for it "
-                "in a schema"
+                f"it out (on the command line with --drop {quoted}), or declare another kind for it in a schema"
             )
 
     def declare(self, name: str, **changes: Any) -> Schema:
