@@ -271,3 +271,16 @@ def test_threads_find_the_same() -> None:
     assert len(one) > 50
     assert np.array_equal(one.indices, two.indices)
     assert np.array_equal(one.indptr, two.indptr)
+
+
+def test_points_without_a_line_are_not_searched_again_until_the_search_goes_farther() -> None:
+    rng = np.random.default_rng(0)
+    line, others = on_segment([0, 0, 0], [1, 0.7, 0.4], np.linspace(0, 1, 4) ** 1.1), rng.random((300, 3))
+    points = read_points(np.vstack([line, others]))
+    everything, searched = np.arange(304), np.zeros(304, dtype=np.int64)
+    assert len(find_lines(points, 5, among=everything, searched=searched)) == 0
+    assert (searched == 5).all()
+    # All of them know of one another within 303, and nobody looks.
+    assert len(find_lines(points, 303, among=everything, searched=np.full(304, 303))) == 0
+    assert len(find_lines(points, 303, among=everything, searched=searched)) == 1
+    assert (searched[points.row[:4]] == 5).all() and (searched[points.row[4:]] == 303).all()

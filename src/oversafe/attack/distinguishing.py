@@ -207,6 +207,7 @@ def _search(points: Points, lines: Lines, n_neighbors: int, n_jobs: int | None) 
     """Return the lines of the table, then those among the rows that no line has explained."""
     found = [lines]
     synthetic = np.zeros(len(points.values), dtype=bool)
+    searched = np.zeros(len(points.values), dtype=np.int64)
     while len(found[-1]):
         synthetic[found[-1].indices[found[-1].interpolated]] = True
         left = np.flatnonzero(~synthetic)
@@ -214,7 +215,7 @@ def _search(points: Points, lines: Lines, n_neighbors: int, n_jobs: int | None) 
             break
         # Rows farther apart than the neighbours searched before; as many as the same time allows.
         reach = max(n_neighbors, 20_000_000 // len(left))
-        found.append(find_lines(points, reach, among=left, n_jobs=n_jobs))
+        found.append(find_lines(points, reach, among=left, searched=searched, n_jobs=n_jobs))
     return found
 
 

@@ -28,6 +28,8 @@ GRID_ACCIDENTS = 1e-4
 # How many neighbours are searched at first, and how many times as many for the rows still on no line.
 _FIRST = 64
 _WIDER = 4
+# A point without a line is searched again when it is this many times as far.
+_FARTHER = 1.2
 # The rows are searched in turns, up to these shares of them.
 _TURNS = (0.0, 0.1, 0.3, 1.0)
 
@@ -122,6 +124,7 @@ def find_lines(
     n_neighbors: int | None = None,
     *,
     among: IntArray | None = None,
+    searched: IntArray | None = None,
     n_jobs: int | None = None,
 ) -> Lines:
     """Find the lines through at least three points that interpolation explains and the table does not.
@@ -139,6 +142,10 @@ def find_lines(
         How many nearest neighbours of each point to search; by default :func:`default_neighbors`.
     among : array of int, optional
         Look at these points only.
+    searched : array of int, optional
+        For each point of the table, how many of its neighbours earlier searches looked at and found no line
+        through it; brought up to date. The search does not start again from a point until it goes
+        farther by a fifth at least.
     n_jobs : int, optional
         Number of threads, as in joblib.
 
@@ -153,7 +160,10 @@ def find_lines(
         return no_lines(d, points.noise)
     widest = min(n - 1, n_neighbors or default_neighbors(n))
     chance = GRID_ACCIDENTS / n
-    groups = _collinear_groups(values, points, widest, chance, n_jobs)
+    before = np.zeros(n, dtype=np.int64) if searched is None else searched[among]
+    groups = _collinear_groups(values, points, widest, chance, before, n_jobs)
+    if searched is not None:
+        searched[among] = before
     if not len(groups.owners):
         return no_lines(d, points.noise)
     label = _kernels.same_line(
@@ -197,9 +207,12 @@ class Groups:
 
 
 def _collinear_groups(
-    values: FloatArray, points: Points, widest: int, chance: float, n_jobs: int | None
+    values: FloatArray, points: Points, widest: int, chance: float, searched: IntArray, n_jobs: int | None
 ) -> Groups:
-    """Search the nearest neighbours of every point, then more of those that are on no line yet."""
+    """Search the nearest neighbours of every point, then more of those that are on no line yet.
+
+    Points whose neighbours were ``searched`` almost as far are left out; the array is brought up to date.
+    """
     axis = random_axis(values.shape[1])
     units = points.span / points.span.max()
     metrics = [values]
@@ -211,7 +224,7 @@ def _collinear_groups(
     parts: list[tuple[IntArray, IntArray, IntArray]] = []
     m = min(_FIRST, widest)
     # In random order, so that what is on a line by then need not be searched.
-    waiting = np.random.default_rng(0).permutation(len(values))
+    waiting = np.random.default_rng(0).permutation(np.flatnonzero(widest >= _FARTHER * searched))
     inside, on_line = np.zeros(len(values), dtype=bool), np.zeros(len(values), dtype=bool)
     while True:
         for start, stop in pairwise((len(waiting) * np.array(_TURNS)).astype(int)):
@@ -236,8 +249,9 @@ def _collinear_groups(
                     if points.exact:
                         _kernels.mark_inside(values, owners, limits, members, inside)
         if m >= widest:
+            searched[waiting[~on_line[waiting]]] = widest
             return Groups.gather(parts)
-        waiting = np.flatnonzero(~on_line)
+        waiting = np.sort(waiting[~on_line[waiting]])
         m = min(_WIDER * m, widest)
 
 
