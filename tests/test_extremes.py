@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oversafe import attack, compare, protect
+from oversafe import attack, audit, compare, protect
 from oversafe.cli import main
 from oversafe.commands.protect import _with_labels
 from oversafe.data import Schema, read_table, write_table
@@ -288,6 +288,14 @@ def test_a_table_of_10000_columns_is_read_described_and_released(tmp_path):
     assert protect.HistogramSynthesizer(random_state=0).fit(X, y).sample()[0].shape == X.shape
     with pytest.raises(InputError, match="PrivateMixture takes at most"):
         protect.PrivateMixture().fit(X, y)
+
+
+@pytest.mark.slow
+def test_a_release_of_10000_columns_is_audited():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(100, 10_000)).round(3)).add_prefix("c")
+    X, y = protect.SMOTE(random_state=0).fit_resample(table, pd.Series(["ill"] * 15 + ["well"] * 85))
+    assert audit(X.assign(label=y), "label").verdict.level == "exposed"
 
 
 @pytest.mark.slow

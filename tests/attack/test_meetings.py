@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from oversafe.attack.lines import Lines, find_lines
-from oversafe.attack.meetings import Meetings, find_meetings
+from oversafe.attack.meetings import Meetings, _solve, find_meetings
 from oversafe.attack.points import read_points
 
 from .releases import interpolated, synthetic
@@ -214,3 +214,14 @@ def reordered(lines: Lines, order: np.ndarray) -> Lines:
         direction=lines.direction[order],
         noise=lines.noise,
     )
+
+
+def test_the_smaller_of_two_systems_gives_the_same_place() -> None:
+    rng = np.random.default_rng(0)
+    for m, d in ((2, 3), (3, 40), (6, 7)):
+        rows, target = rng.normal(size=(m, d)), rng.normal(size=d)
+        total = float((rows**2).sum())
+        system = total * np.eye(d) - rows.T @ rows
+        place, trace = _solve(total, rows, target)
+        assert np.allclose(system @ place, target, rtol=0, atol=1e-12)
+        assert trace == pytest.approx(np.trace(np.linalg.inv(system)), rel=1e-12)

@@ -334,10 +334,22 @@ def _intersect(lines: Lines, ends: list[IntArray]) -> tuple[FloatArray, FloatArr
         error = np.full(len(end), lines.noise)
         for _ in range(2):
             weight = (error.min() / error) ** 2
-            system = np.eye(d) * weight.sum() - (weight[:, None] * direction).T @ direction
             target = weight @ (centre - along[:, None] * direction)
-            place = np.linalg.solve(system, target)
+            place, trace = _solve(weight.sum(), np.sqrt(weight)[:, None] * direction, target)
             error = lines.error_at(end, np.einsum("ij,ij->i", place - centre, direction))
         places[number] = place
-        radii[number] = error.min() * math.sqrt(np.trace(np.linalg.inv(system)))
+        radii[number] = error.min() * math.sqrt(trace)
     return places, radii
+
+
+def _solve(total: float, rows: FloatArray, target: FloatArray) -> tuple[FloatArray, float]:
+    """Return the solution of (total I - rows' rows) x = target, and the trace of the inverse."""
+    m, d = rows.shape
+    if d <= m:
+        inverse = np.linalg.inv(total * np.eye(d) - rows.T @ rows)
+        return np.linalg.solve(total * np.eye(d) - rows.T @ rows, target), float(np.trace(inverse))
+    # Woodbury's identity: with more columns than lines the system of the lines is the smaller one.
+    products = rows @ rows.T
+    inverse = np.linalg.inv(total * np.eye(m) - products)
+    solution = (target + rows.T @ (inverse @ (rows @ target))) / total
+    return solution, float(d + np.trace(inverse @ products)) / total

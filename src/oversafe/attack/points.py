@@ -267,12 +267,17 @@ def _weights(error: FloatArray, same: IntArray) -> FloatArray:
     surer, the more columns it runs through and the smaller their error: both count by the logarithm of the
     chance that a row lies on a line by accident.
     """
-    best, limit = 0.0, error.max(initial=0.0)
-    for candidate in np.unique(error):
-        freedom = len(np.unique(same[error <= candidate]))
-        surprise = (freedom - 1) * np.log(0.1 / max(candidate, 1e-300))
-        if surprise > best:
-            best, limit = surprise, candidate
+    limit = error.max(initial=0.0)
+    if len(error):
+        candidates = np.unique(error)
+        # Columns that say the same count once, as exact as the most exact of them.
+        group = np.unique(same, return_inverse=True)[1]
+        least = np.full(int(group.max()) + 1, np.inf)
+        np.minimum.at(least, group, error)
+        freedom = np.searchsorted(np.sort(least), candidates, side="right")
+        surprise = (freedom - 1) * np.log(0.1 / np.maximum(candidates, 1e-300))
+        if surprise.max() > 0:
+            limit = candidates[surprise.argmax()]
     weight = np.minimum(1.0, max(limit / _MOST_WEIGHT, error.min(initial=limit)) / np.maximum(error, 1e-300))
     if limit <= EXACT:
         # Exact columns differ by their magnitude only, which says nothing about their worth.

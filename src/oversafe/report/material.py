@@ -54,7 +54,7 @@ class Material:
             "no release should carry it, and it was left out of the attacks"
             for name in schema.naming_columns
         ]
-        columns = [c.name for c in schema.features if c.name not in schema.naming_columns]
+        columns = [c.name for c in schema.features if not c.names_people]
         for what, table in tables.items():
             if table is None:
                 continue
