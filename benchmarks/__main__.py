@@ -40,6 +40,7 @@ from benchmarks import (
     shadow,
     singling_out,
     synthesizers,
+    umap_five,
     umap_smotenc,
 )
 from benchmarks.runner import CHECKOUT, measure, show, summarize, write
@@ -77,6 +78,7 @@ BENCHMARKS: dict[str, ModuleType] = {
     "shadow": shadow,
     "singling-out": singling_out,
     "synthesizers": synthesizers,
+    "umap-five": umap_five,
     "umap-smotenc": umap_smotenc,
 }
 ALL = "all"
