@@ -103,7 +103,10 @@ class Points:
         n, d = self.values.shape
         if self.exact or n < 2:
             return d
-        spread = np.linalg.eigvalsh(np.atleast_2d(np.cov(self.values.T)))
+        centred = self.values - self.values.mean(axis=0)
+        # The products of the rows have the same eigenvalues as those of the columns, apart from zeros.
+        products = centred.T @ centred if d <= n else centred @ centred.T
+        spread = np.linalg.eigvalsh(products) / (n - 1)
         return int((spread > (4 * self.noise) ** 2 / d).sum())
 
     @property
