@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 
 from oversafe import compare
+from oversafe.attack import Attack
+from oversafe.data import load_dataset
 from oversafe.errors import InputError
 from oversafe.experiment.compare import ATTACK_COLUMNS
 from oversafe.measure.fidelity import FIGURES
@@ -267,6 +269,17 @@ def test_a_real_comparison():
     assert found.recommendation.setting in (None, "gaussian-copula")
     assert (found.recommendation.setting == "gaussian-copula") == (copula.verdict.level != "exposed")
     assert found.facts["rows"] == 200 and found.facts["columns"] == 3
+
+
+class Odd(Attack):
+    def run(self, release, real, holdout=None):
+        return 0.5
+
+
+def test_an_attack_of_ones_own_that_came_to_nothing_is_told():
+    table = load_dataset("breast_cancer").frame
+    with pytest.warns(UserWarning, match="the attack Odd was left out: it returned float and not an"):
+        compare(table, "diagnosis", methods="random-over", attacks=[Odd()], n_repeats=1, membership=False)
 
 
 def test_bad_use():

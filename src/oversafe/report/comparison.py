@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -285,6 +286,7 @@ def compare(
         name = name or file_name(table)
         table = read_table(table)
     cells = run_cells(table, label, **options)
+    _warn_of_own_attacks(cells, options.get("attacks") or ())
     facts = {
         "name": name or "the table",
         "label": label,
@@ -293,6 +295,15 @@ def compare(
         "classes": {str(k): int(v) for k, v in table[label].value_counts().items()},
     }
     return judged(cells, score, facts)
+
+
+def _warn_of_own_attacks(cells: pd.DataFrame, attacks: Sequence[Any]) -> None:
+    """Say which of somebody's own attacks came to nothing, and why."""
+    reasons = [row for row in cells.get("not_run", ()) if isinstance(row, Mapping)]
+    for name in sorted({type(attack).__name__ for attack in attacks}):
+        told = [why for row in reasons for title, why in row.items() if title.startswith(f"{name} on class ")]
+        if told:
+            warnings.warn(f"the attack {name} was left out: {told[0]}", stacklevel=3)
 
 
 def judged(cells: pd.DataFrame, score: str, facts: Mapping[str, Any]) -> Comparison:
