@@ -344,6 +344,7 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(command, tmp_path):
         (["audit", "good.csv", "-l", "y", "--time-limit", "soon"], "30s, 5m or 1h"),
         (["compare", "good.csv", "-l", "y", "--time-limit", "soon"], "30s, 5m or 1h"),
         (["reproduce", "smote-dp", "--time-limit", "soon"], "30s, 5m or 1h"),
+        (["compare", "good.csv", "-l", "y", "--time-limit", "0s"], "30s, 5m or 1h"),
         (["audit", "good.csv", "-l", "y", "--report", "out.pdf"], ".html"),
         (["audit", "good.csv", "-l", "y", "--report", "nowhere/out.html"], "not a folder"),
         (["audit", "good.csv", "-l", "y", "--real", "one_class.csv"], "one class only"),

@@ -6,7 +6,18 @@ import pandas as pd
 import pytest
 
 from oversafe import audit
-from oversafe.attack import Attack, AttackResult
+from oversafe.attack import (
+    Attack,
+    AttackResult,
+    AttributeInference,
+    ClosestRecord,
+    ExactCopies,
+    Linkability,
+    NaiveDistinguisher,
+    ReconSMOTE,
+    SinglingOut,
+)
+from oversafe.attack.release_attacks import check_attacks
 from oversafe.errors import InputError
 
 
@@ -59,3 +70,27 @@ def test_own_attacks_in_an_audit():
     assert alone.not_run["Mine on class '1'"] == "it needs the real table (--real)"
     with pytest.raises(InputError, match="is the class Mine"):
         audit(release, "y", real=real, attacks=[Mine])
+
+
+class NoAttack:
+    def run(self, release, real, holdout=None):
+        return AttackResult("NoAttack", "linkage", 0.5, (0.4, 0.6), pd.DataFrame())
+
+
+def test_what_is_no_attack_on_a_release_and_the_real_table_is_refused():
+    for given, message in (
+        (NoAttack(), "NoAttack, which is not an Attack"),
+        (3, "int, which is not an Attack"),
+        (ReconSMOTE(), r"ReconSMOTE has run\(X.*here run\(release, real, holdout=None\) is called"),
+    ):
+        with pytest.raises(InputError, match=message):
+            check_attacks([given])
+    own = [
+        Linkability(),
+        SinglingOut(),
+        AttributeInference(),
+        ClosestRecord(),
+        NaiveDistinguisher(),
+        ExactCopies(),
+    ]
+    assert check_attacks(own) == tuple(own)

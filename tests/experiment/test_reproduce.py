@@ -48,7 +48,8 @@ def test_figures_side_by_side():
     # Seven hundredths off with a narrow interval.
     assert beside("3", "ecoli", "auc", 0.50, [0.57, 0.571, 0.569])["agrees"] is False
     # As far off, and the repetitions vary so much that it may be chance; of two alone nothing is concluded.
-    assert beside("3", "ecoli", "auc", 0.50, [0.40, 0.74, 0.42, 0.70, 0.59])["agrees"] is True
+    wide = beside("3", "ecoli", "auc", 0.50, [0.40, 0.74, 0.42, 0.70, 0.59])
+    assert wide["mark"] == "undecided" and wide["agrees"] is None
     assert beside("3", "ecoli", "auc", 0.50, [0.40, 0.74])["agrees"] is False
     # An attack that finds more than the published one neither agrees nor differs; one that finds less differs.
     rows = [
@@ -57,9 +58,13 @@ def test_figures_side_by_side():
     ]
     assert [row["mark"] for row in rows] == ["stronger", "differs", "agrees", "not measured"]
     assert [row["agrees"] for row in rows] == [False, False, True, None]
-    assert counted(as_rows(rows)) == "1 agree, 1 find more, 1 differ, 1 not measured"
-    assert counted(as_rows(rows[:3])) == "1 agree, 1 find more, 1 differ"
-    assert beside("4", "ecoli", "recall", 0.5, [0.6], interval=(0.45, 0.7))["agrees"] is True
+    assert counted(as_rows(rows)) == "1 agrees, 1 finds more, 1 differs, 1 not measured"
+    assert counted(as_rows([rows[2], wide, rows[2]])) == "2 agree, 0 find more, 0 differ, 1 undecided"
+    # An interval that is wider than the tolerance holds what agrees and what does not, however close the means are.
+    assert beside("4", "ecoli", "recall", 0.5, [0.6], interval=(0.45, 0.7))["mark"] == "undecided"
+    assert beside("4", "ecoli", "recall", 0.5, [0.5], interval=(0.4, 0.6))["mark"] == "undecided"
+    assert beside("4", "ecoli", "recall", 0.5, [0.54], interval=(0.5, 0.58))["mark"] == "agrees"
+    assert beside("4", "ecoli", "recall", 0.5, [0.8], interval=(0.6, 1.0))["mark"] == "differs"
 
 
 def test_statements_say_on_how_many_sets_they_were_tried():
@@ -112,6 +117,28 @@ def test_the_statements_of_smote_and_mirrors():
     marks = summary.rows.set_index(["data", "figure"])["mark"]
     assert marks["ecoli", "reconsmote recall"] == "stronger"
     assert marks["ecoli", "reconsmote precision"] == "agrees"
+    assert marks["ecoli", "mia real auc"] == "undecided"
+    # What a quick run leaves out is said, and what was not finished.
+    assert marks["ecoli", "groundhog auc"] == "not in a quick run"
+    stopped = cells(every[:1], 0.7)
+    stopped.loc[stopped["kind"] == "shadow", "status"] = "pending"
+    marks = smote_and_mirrors.summarize(stopped).rows.set_index(["data", "figure"])["mark"]
+    assert marks["ecoli", "mia real auc"] == "not measured" and len(marks) == 10
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("paper", "figures", "left_out"),
+    [(smote_and_mirrors, 80, 6), (umap_smotenc, 64, 25), (dp_imbalance, 772, 84)],
+)
+def test_a_quick_run_names_every_published_figure(paper, figures, left_out, data_folder):
+    planned = pd.DataFrame(paper.cells(True, paper.PAPER.data_sets)).assign(status="pending")
+    everything = pd.DataFrame(paper.cells(False, paper.PAPER.data_sets)).assign(status="pending")
+    for table, missing in ((planned, left_out), (everything, 0)):
+        rows = paper.summarize(table).rows
+        assert len(rows) == figures and not rows.duplicated(["table", "data", "figure"]).any()
+        assert (rows["mark"] == "not in a quick run").sum() == missing
+        assert (rows["mark"] == "not measured").sum() == figures - missing
 
 
 def test_the_statements_of_the_private_papers():
@@ -287,7 +314,7 @@ def test_a_run_its_page_and_what_failed(tmp_path: Path, monkeypatch):
     stored = json.loads((tmp_path / "page.json").read_text())
     assert stored["figures"][0]["measured"] == 9.0 and stored["claims"][1]["holds"] is False
     assert stored["figures"][0]["mark"] == "agrees" and stored["counts"]["agrees"] == 1
-    assert "Of 1 figures 1 agree, 0 find more, 0 differ" in page
+    assert "Of 1 figure 1 agrees, 0 find more, 0 differ" in page
     assert reproduction_summary(found) is not None
 
 
@@ -302,7 +329,12 @@ def test_data_sets_that_are_not_there_are_named(tmp_path: Path, monkeypatch):
         and "cannot be downloaded" in found.missing["employee"]
     )
     monkeypatch.setattr(MODULE, "load_paper", lambda name: _paper([], data_sets=("employee",)))
-    with pytest.raises(InputError, match="none of the data sets"):
+    with pytest.raises(
+        InputError, match=r"none of the data sets .* cannot be downloaded; .* has employee.parquet"
+    ):
+        reproduce("squares")
+    monkeypatch.setattr(MODULE, "load_paper", lambda name: _paper([], data_sets=("employee", "dry_bean")))
+    with pytest.raises(InputError, match=r"employee.parquet \(and 'dry_bean.parquet'\)"):
         reproduce("squares")
 
 

@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 
 from oversafe import compare
+from oversafe.attack import Attack
+from oversafe.data import load_dataset
 from oversafe.errors import InputError
 from oversafe.experiment.compare import ATTACK_COLUMNS
 from oversafe.measure.fidelity import FIGURES
@@ -109,6 +111,51 @@ def test_of_settings_alike_the_more_cautious():
         cell("noise", 0.80, guarantee=nominal(0.1), epsilon=0.1, low_risk=0.04), cell("copula", 0.80)
     )
     assert noise.recommendation.setting == "copula"
+
+
+def by_fold(*auc):
+    """Return the scores of two repetitions of three folds."""
+    folds = pd.DataFrame({"repeat": [0, 0, 0, 1, 1, 1], "fold": [0, 1, 2, 0, 1, 2], "classifier": "logistic"})
+    return folds.assign(auc=auc)
+
+
+def test_a_setting_that_an_attack_seems_to_beat_is_not_taken_while_there_is_another():
+    # Linkability gains 12 %, and surely 7 %: not enough to call it exposed.
+    found = comparison(cell("rounded", 0.9, low_risk=0.07), cell("copula", 0.6))
+    assert [s.verdict.level for s in found.settings] == ["unproven", "unproven"]
+    assert found.recommendation.setting == "copula"
+    assert any("Not rounded" in r and "Linkability" in r and "12%" in r for r in found.recommendation.reasons)
+    alone = comparison(cell("rounded", 0.9, low_risk=0.07))
+    assert alone.recommendation.setting == "rounded"
+    assert "Linkability on class '1' gains 12% over chance" in alone.recommendation.sentence
+    assert json.loads(alone.to_json())["settings"][0]["suspicion"] in alone.recommendation.sentence
+    assert "gains 12% over chance" in alone.to_html()
+    # A proven guarantee bounds every attack; another that is proven, and that none seems to beat, is better still.
+    proven = Guarantee.pure(1.0, "a theorem")
+    seems = cell("seems", 0.9, low_risk=0.05, guarantee=proven, epsilon=1.0)
+    seems["attacks"].loc[2, "risk"] = 0.12
+    assert comparison(seems, cell("copula", 0.9)).recommendation.setting == "seems, epsilon 1"
+    better = cell("better", 0.7, guarantee=proven, epsilon=1.0)
+    assert comparison(seems, better).recommendation.setting == "better, epsilon 1"
+
+
+def test_utilities_that_differ_within_the_noise_are_alike():
+    useful = cell("useful", 0.85, low_risk=0.04)
+    cautious = cell("cautious", 0.80)
+    useful["scores"] = by_fold(0.95, 0.75, 0.9, 0.8, 0.95, 0.75)
+    # Better in some folds and worse in others: chance.
+    cautious["scores"] = by_fold(0.70, 0.90, 0.7, 0.9, 0.8, 0.80)
+    assert comparison(useful, cautious).recommendation.setting == "cautious"
+    # Worse by the same in every fold, however much the folds differ.
+    cautious["scores"] = by_fold(0.90, 0.70, 0.85, 0.75, 0.90, 0.70)
+    assert comparison(useful, cautious).recommendation.setting == "useful"
+
+
+def test_the_sentence_says_what_is_not_proven():
+    told = comparison(cell("mine", 0.8)).recommendation.sentence
+    assert told.startswith("Take mine. No attack that was run") and "it carries no guarantee" in told
+    proven = comparison(cell("mine", 0.8, guarantee=Guarantee.pure(1.0, "a theorem")))
+    assert proven.recommendation.sentence == "Take mine."
 
 
 def test_nothing_that_is_of_no_use():
@@ -222,6 +269,17 @@ def test_a_real_comparison():
     assert found.recommendation.setting in (None, "gaussian-copula")
     assert (found.recommendation.setting == "gaussian-copula") == (copula.verdict.level != "exposed")
     assert found.facts["rows"] == 200 and found.facts["columns"] == 3
+
+
+class Odd(Attack):
+    def run(self, release, real, holdout=None):
+        return 0.5
+
+
+def test_an_attack_of_ones_own_that_came_to_nothing_is_told():
+    table = load_dataset("breast_cancer").frame
+    with pytest.warns(UserWarning, match="the attack Odd was left out: it returned float and not an"):
+        compare(table, "diagnosis", methods="random-over", attacks=[Odd()], n_repeats=1, membership=False)
 
 
 def test_bad_use():

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import pandas as pd
 
-from oversafe.attack.base import AttackResult
+from oversafe.attack.base import Attack, AttackResult
 from oversafe.attack.copies import ExactCopies, is_copy
 from oversafe.attack.distinguishing import DistinSMOTE
 from oversafe.attack.inference import AttributeInference
@@ -161,10 +162,17 @@ def check_attacks(attacks: Sequence[Any] | None) -> tuple[Any, ...]:
             raise InputError(
                 f"an attack is the class {attack.__name__}; give an object of it: {attack.__name__}()"
             )
-        if not callable(getattr(attack, "run", None)):
+        name = type(attack).__name__
+        if not isinstance(attack, Attack):
             raise InputError(
-                f"an attack is of type {type(attack).__name__}, which has no run; inherit from oversafe.attack.Attack"
+                f"an attack is of type {name}, which is not an Attack; inherit from oversafe.attack.Attack"
             )
+        try:
+            signature(attack.run).bind(None, None, holdout=None)
+        except TypeError:
+            raise InputError(
+                f"the attack {name} has run{signature(attack.run)}; here run(release, real, holdout=None) is called"
+            ) from None
     return given
 
 

@@ -319,7 +319,9 @@ class NaiveDistinguisher(Attack):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def run(self, release: Any, real: Any, *, reconstruction: AttackResult | None = None) -> AttackResult:
+    def run(
+        self, release: Any, real: Any, holdout: Any = None, *, reconstruction: AttackResult | None = None
+    ) -> AttackResult:
         """Train forests on halves and label the other halves.
 
         Parameters
@@ -328,6 +330,9 @@ class NaiveDistinguisher(Attack):
             The released rows; unless they are copies of a real row, they are the synthetic ones.
         real : DataFrame or array
             The real rows. Only columns that both tables share are used.
+        holdout : DataFrame or array, optional
+            Not used, since the released rows are what the real ones are told from; every attack on a release and
+            the real table takes one.
         reconstruction : AttackResult, optional
             Of an attack on the same release; its figure is put beside these.
 

@@ -24,6 +24,9 @@ N_BINS = 45
 RADII = np.array([0.1, 0.25, 0.5, 1.0])
 # Relative error of a covariance that is computed from sums.
 _ROUNDING = 1e-11
+# Binary digits of a number that count, about twelve decimal ones: the others are the rounding errors of whoever
+# computed it, which differ with the number of summands although the sums say the same.
+_DIGITS = 40
 # Covariances of larger numbers, and their products, are beyond what a float holds.
 _LARGEST = 1e75
 # Forests compute in single precision, which holds the squares of numbers of up to about 60 binary places.
@@ -50,7 +53,7 @@ class Encoder:
 
     A category has one column of zeros and ones per value. A number that may be missing is filled with the
     real median and followed by an indicator. What the real table does not have (an unknown category) is
-    encoded as missing.
+    encoded as missing. Numbers are rounded to twelve digits.
     """
 
     def __init__(self, table: pd.DataFrame) -> None:
@@ -92,7 +95,7 @@ class Encoder:
             if column.is_category:
                 blocks += [codes == place for place in range(len(column.categories or ()))]
             else:
-                blocks.append(np.where(gaps, self._fill[column.name], codes))
+                blocks.append(_rounded(np.where(gaps, self._fill[column.name], codes)))
             if column.missing:
                 blocks.append(gaps)
         return np.column_stack(blocks).astype(np.float64)
@@ -216,6 +219,12 @@ class Statistics:
         return np.hstack(parts)
 
 
+def _rounded(numbers: Matrix) -> Matrix:
+    """Return numbers without the digits that rounding errors change."""
+    mantissas, exponents = np.frexp(numbers)
+    return np.ldexp(np.round(np.ldexp(mantissas, _DIGITS)), exponents - _DIGITS)
+
+
 def _units(reference: Matrix) -> Matrix:
     """Return a power of two for each column, 1 for all but very large and very small ones."""
     places = np.frexp(np.abs(reference).max(axis=0, initial=0.0))[1]
@@ -234,7 +243,9 @@ class Surroundings:
         from sklearn.neighbors import NearestNeighbors
 
         deviation = reference.std(axis=0)
-        self.scale = np.where(deviation > 0, deviation, 1.0)
+        # The deviation of equal numbers is 0 up to the rounding of their mean.
+        dust = np.ldexp(np.abs(reference).max(axis=0), -_DIGITS)
+        self.scale = np.where(deviation > dust, deviation, 1.0)
         self.targets = targets / self.scale
         k = min(k_neighbors, len(reference) - 1)
         scaled = reference / self.scale

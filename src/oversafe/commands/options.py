@@ -58,9 +58,11 @@ def seconds_of(text: str | None) -> float | None:
     if text is None:
         return None
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|min|m|h)?", text.strip())
-    if match is None:
+    seconds = 0.0 if match is None else float(match[1]) * _SECONDS[match[2] or ""]
+    # In no time nothing is measured, and the page would be empty.
+    if match is None or not seconds:
         raise InputError(f"--time-limit {text!r} was given; write it as 30s, 5m or 1h")
-    return float(match[1]) * _SECONDS[match[2] or ""]
+    return seconds
 
 
 def check_seed(seed: int | None) -> None:

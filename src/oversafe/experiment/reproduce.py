@@ -102,7 +102,8 @@ def reproduce(
     chosen = load_paper(paper)
     begin = time.perf_counter()
     there, missing = [], dict(chosen.unavailable)
-    for name in chosen.data_sets if data_sets is None else data_sets:
+    wanted = list(chosen.data_sets if data_sets is None else data_sets)
+    for name in wanted:
         if name not in chosen.data_sets:
             raise InputError(f"the data set {name!r} is not one of {paper}; use {listed(chosen.data_sets)}")
         try:
@@ -112,7 +113,8 @@ def reproduce(
             missing[name] = str(error)
     if chosen.data_sets and not there:
         raise InputError(
-            f"none of the data sets of {paper!r} is there; set OVERSAFE_DATA to a folder that has them"
+            f"none of the data sets of {paper!r} is there: {missing[wanted[0]]}"
+            + (f" (and {listed([f'{name}.parquet' for name in wanted[1:]])})" if len(wanted) > 1 else "")
         )
     from oversafe import __version__
 

@@ -222,12 +222,7 @@ def train_on_release(
 def summarize(scores: pd.DataFrame, n_folds: int) -> Utility:
     """Return the means of the scores, with intervals over the folds."""
     by_fold = scores.groupby(["repeat", "fold"])[list(SCORES)].mean()
-    n = len(by_fold)
-    half = pd.Series(np.nan, index=list(SCORES))
-    if n > 1:
-        # 1/n, and the test rows' share of the training rows for their overlap (Nadeau and Bengio 2003).
-        scale = np.sqrt(1 / n + 1 / max(n_folds - 1, 1))
-        half = by_fold.std(ddof=1) * scale * stats.t.ppf(0.975, n - 1)
+    half = half_width(by_fold, n_folds)
     mean = by_fold.mean()
     bounded = [name for name in SCORES if name != "mcc"]
     low, high = mean - half, mean + half
@@ -235,6 +230,14 @@ def summarize(scores: pd.DataFrame, n_folds: int) -> Utility:
     overall = pd.DataFrame({"mean": mean, "low": low, "high": high}).loc[list(SCORES)]
     by_classifier = scores.groupby("classifier", sort=False)[[*SCORES, "seconds"]].mean()
     return Utility(scores, overall, by_classifier)
+
+
+def half_width(by_fold: Any, n_folds: int) -> Any:
+    """Return half of the 95 % interval of the means over all folds of all repetitions; NaN of a single one."""
+    n = len(by_fold)
+    # 1/n, and the test rows' share of the training rows for their overlap (Nadeau and Bengio 2003).
+    scale = np.sqrt(1 / n + 1 / max(n_folds - 1, 1))
+    return by_fold.std(ddof=1) * scale * stats.t.ppf(0.975, n - 1)
 
 
 def as_table(X: Any, y: Any) -> tuple[pd.DataFrame, pd.Series]:

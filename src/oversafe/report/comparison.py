@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,10 +19,11 @@ from oversafe.experiment.compare import compare as run_cells
 from oversafe.measure.fidelity import FIGURES
 from oversafe.measure.scores import SCORES
 from oversafe.measure.tradeoff import frontier
+from oversafe.measure.utility import half_width
 from oversafe.privacy import Guarantee
 from oversafe.report.plain import as_json, plain, written
 from oversafe.report.sources import file_name
-from oversafe.report.verdict import Finding, Verdict, judge, records_read_out
+from oversafe.report.verdict import EXPOSED_FROM, Finding, Verdict, judge, records_read_out
 
 _FORMAT = "oversafe-comparison"
 _VERSION = 1
@@ -71,6 +73,10 @@ class Setting:
     useless : str or None
         Why a release is not worth taking, whatever its risk: a class is missing in it, or classifiers learn nothing
         from it.
+    suspicion : str or None
+        The attack that seems to succeed, where one gains 10 % or more and the interval of its gain is above 0.
+    by_fold : Series or None
+        The utility of each fold, by "repeat" and "fold".
     """
 
     name: str
@@ -89,6 +95,8 @@ class Setting:
     attacks: pd.DataFrame = field(repr=False)
     not_run: Mapping[str, str] = field(default_factory=dict, repr=False)
     useless: str | None = None
+    suspicion: str | None = None
+    by_fold: pd.Series | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -187,6 +195,7 @@ class Comparison:
                     "privacy": plain(s.privacy),
                     "gravest_attack": s.gravest,
                     "useless": s.useless,
+                    "suspicion": s.suspicion,
                     "verdict": None
                     if s.verdict is None
                     else {"level": s.verdict.level, "sentence": s.verdict.sentence},
@@ -255,11 +264,13 @@ def compare(
 
     Notes
     -----
-    A setting whose release gave up a real record with certainty, or that an attack beats by 10 % or more, is
-    never recommended; nor is one whose release lacks a class, or from which classifiers learn nothing (the interval
-    of their AUC reaches 0.5). Among the others those with a proven guarantee come first; among settings of the same
-    standing whose utility differs by less than 0.01 the one with the smaller proven epsilon is taken, or else the
-    one of which the gravest attack may gain the least.
+    A setting whose release gave up a real record with certainty, or on which an attack surely gains 10 % or more (the
+    lower end of its 95 % interval), is never recommended; nor is one whose release lacks a class, or from which
+    classifiers learn nothing (the interval of their AUC reaches 0.5). Among the others those with a proven guarantee
+    come first; among settings of the same standing those on which no attack seems to succeed (it gains 10 % or more,
+    and its interval is above 0); among these the most useful is taken. Of settings whose utility differs by less than
+    0.01, or by no more than the noise of the folds, it is the one with the smaller proven epsilon, or else the one of
+    which the gravest attack may gain the least.
 
     Examples
     --------
@@ -275,6 +286,7 @@ def compare(
         name = name or file_name(table)
         table = read_table(table)
     cells = run_cells(table, label, **options)
+    _warn_of_own_attacks(cells, options.get("attacks") or ())
     facts = {
         "name": name or "the table",
         "label": label,
@@ -283,6 +295,15 @@ def compare(
         "classes": {str(k): int(v) for k, v in table[label].value_counts().items()},
     }
     return judged(cells, score, facts)
+
+
+def _warn_of_own_attacks(cells: pd.DataFrame, attacks: Sequence[Any]) -> None:
+    """Say which of somebody's own attacks came to nothing, and why."""
+    reasons = [row for row in cells.get("not_run", ()) if isinstance(row, Mapping)]
+    for name in sorted({type(attack).__name__ for attack in attacks}):
+        told = [why for row in reasons for title, why in row.items() if title.startswith(f"{name} on class ")]
+        if told:
+            warnings.warn(f"the attack {name} was left out: {told[0]}", stacklevel=3)
 
 
 def judged(cells: pd.DataFrame, score: str, facts: Mapping[str, Any]) -> Comparison:
@@ -313,13 +334,14 @@ def recommend(
     withstood, safe = safe, worthy
     level = min((s.verdict.level for s in safe if s.verdict is not None), key=_LEVELS.index)
     standing = [s for s in safe if s.verdict is not None and s.verdict.level == level]
-    top = max(s.utility[0] for s in standing)
-    alike = [s for s in standing if s.utility[0] >= top - _ALIKE]
+    standing = [s for s in standing if s.suspicion is None] or standing
+    best = max(standing, key=lambda s: s.utility[0])
+    alike = [s for s in standing if _are_alike(s, best)]
     chosen = min(alike, key=_caution)
     reasons = [
         f"{what} {_shown(chosen.utility)} on real rows that it never saw, against {_shown(original)} for the "
         "real table itself.",
-        f"No attack reads people out of it: the gravest, {chosen.gravest}, gains "
+        f"The gravest attack, {chosen.gravest}, gains "
         f"{1 - chosen.privacy[0]:.0%} over chance (95 % interval {1 - chosen.privacy[2]:.0%} to "
         f"{1 - chosen.privacy[1]:.0%})."
         if chosen.gravest
@@ -335,12 +357,30 @@ def recommend(
     others = sorted(alike, key=lambda s: -s.utility[0])
     if len(others) > 1:
         named = ", ".join(s.name for s in others if s is not chosen)
-        reasons.append(f"As useful within {_ALIKE:g}, and less cautious: {named}.")
+        reasons.append(f"As useful within {_ALIKE:g} or the noise of the folds, and less cautious: {named}.")
     for s in sorted(done, key=lambda s: -s.utility[0]):
         if s.utility[0] > chosen.utility[0] and s not in alike and s.verdict is not None:
-            against = s.useless if s in withstood and s.useless else s.verdict.sentence
+            against = s.verdict.sentence
+            if s in withstood:
+                against = s.useless or s.suspicion or against
             reasons.append(f"Not {s.name} ({what} {s.utility[0]:.3f}): {against}")
-    return Recommendation(chosen.name, f"Take {chosen.name}.", tuple(reasons))
+    sentence = f"Take {chosen.name}."
+    if chosen.suspicion is not None:
+        sentence = f"Take {chosen.name} with great care, if at all: {chosen.suspicion}"
+    elif level == "unproven" and chosen.verdict is not None:
+        sentence += f" {chosen.verdict.sentence}"
+    return Recommendation(chosen.name, sentence, tuple(reasons))
+
+
+def _are_alike(s: Setting, best: Setting) -> bool:
+    """Return whether the utilities differ by next to nothing, or by no more than chance makes them fold by fold."""
+    apart = best.utility[0] - s.utility[0]
+    if apart <= _ALIKE:
+        return True
+    if s.by_fold is None or best.by_fold is None:
+        return False
+    n_folds = s.by_fold.index.get_level_values("fold").nunique()
+    return bool(apart <= half_width(best.by_fold - s.by_fold, n_folds))
 
 
 def _none_of(settings: Sequence[Setting], done: Sequence[Setting], safe: Sequence[Setting]) -> Recommendation:
@@ -396,7 +436,7 @@ def _setting(row: pd.Series, score: str) -> Setting:
             name, str(row["method"]), epsilon, str(row["status"]), error, unknown, unknown, "", None, 0, None,
             False, {}, pd.DataFrame(),
         )  # fmt: skip
-    attacks = row["attacks"]
+    attacks, scores = row["attacks"], row.get("scores")
     guarantee = Guarantee.from_dict(row["guarantee"])
     findings = [_found(attack) for attack in attacks.to_dict("records")]
     # One that reads records out counts before all others; where no attack is sure of anything, one that names people
@@ -428,7 +468,7 @@ def _setting(row: pd.Series, score: str) -> Setting:
         None,
         _interval(row, score),
         privacy,
-        "" if gravest is None else f"{gravest.result.name} on class {gravest.result.details['class']!r}",
+        "" if gravest is None else _attack_on(gravest.result),
         judge(findings, guarantee),
         records_read_out(findings),
         guarantee,
@@ -437,7 +477,26 @@ def _setting(row: pd.Series, score: str) -> Setting:
         attacks,
         row["not_run"],
         _useless(row),
+        _suspicion(findings),
+        None if not isinstance(scores, pd.DataFrame) else scores.groupby(["repeat", "fold"])[score].mean(),
     )
+
+
+def _suspicion(findings: Sequence[Finding]) -> str | None:
+    """Return the attack that seems to succeed, if one does: a gain that would expose, and not by chance alone."""
+    found = [f.result for f in findings if f.result.risk >= EXPOSED_FROM and f.result.interval[0] > 0]
+    if not found:
+        return None
+    gravest = max(found, key=lambda result: result.interval[0])
+    low, high = gravest.interval
+    return (
+        f"{_attack_on(gravest)} gains {gravest.risk:.0%} over chance (95 % interval {low:.0%} to {high:.0%}), so that "
+        "it may well give people away."
+    )
+
+
+def _attack_on(result: AttackResult) -> str:
+    return f"{result.name} on class {result.details['class']!r}"
 
 
 def _found(attack: Mapping[str, Any]) -> Finding:

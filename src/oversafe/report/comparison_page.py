@@ -225,5 +225,6 @@ def _details(s: Setting) -> dict[str, Any]:
             for row in s.attacks.sort_values("low", ascending=False, kind="stable").to_dict("records")
         ],
         "useless": showable(s.useless or ""),
+        "suspicion": showable(s.suspicion or ""),
         "not_run": {showable(name): showable(reason) for name, reason in s.not_run.items()},
     }

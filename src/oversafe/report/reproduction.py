@@ -10,7 +10,16 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup, escape
 
-from oversafe.experiment.papers.base import AGREES, DIFFERS, NOT_MEASURED, STRONGER, Plot, counted
+from oversafe.experiment.papers.base import (
+    AGREES,
+    DIFFERS,
+    NOT_IN_QUICK,
+    NOT_MEASURED,
+    STRONGER,
+    UNDECIDED,
+    Plot,
+    counted,
+)
 from oversafe.experiment.reproduce import Reproduction
 from oversafe.report.page import page_environment
 from oversafe.report.plain import as_json, plain, written
@@ -20,8 +29,9 @@ from oversafe.text import showable
 # As many as the style sheet has, "shade-0" and so on.
 _SHADES = 7
 # What agrees needs no mark.
-_MARKS = {AGREES: "", STRONGER: "stronger", DIFFERS: "differs", NOT_MEASURED: "not measured"}
-_STYLES = {"differs": "red", "stronger": "cyan"}
+_MARKS = {AGREES: "", **{mark: mark for mark in (STRONGER, DIFFERS, UNDECIDED, NOT_IN_QUICK, NOT_MEASURED)}}
+_STYLES = {DIFFERS: "red", STRONGER: "cyan"}
+_COLOURS = {STRONGER: "protected", DIFFERS: "exposed", NOT_MEASURED: "exposed"}
 
 
 def reproduction_page(found: Reproduction) -> str:
@@ -34,7 +44,8 @@ def reproduction_page(found: Reproduction) -> str:
         tables=[(number, _lines(part)) for number, part in rows.groupby("table", sort=False)],
         n_rows=len(rows),
         counted=counted(rows),
-        all_fine=not rows["mark"].isin([DIFFERS, NOT_MEASURED]).any(),
+        all_fine=rows["mark"].isin([AGREES, STRONGER]).all(),
+        colours=_COLOURS,
         claims=[(c.sentence, {True: "holds", False: "does not hold", None: "undecided"}[c.holds], c.measured)
                 for c in found.summary.claims],
         extra=[(name, _plain_table(table)) for name, table in found.summary.tables.items()],

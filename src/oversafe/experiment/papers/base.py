@@ -26,7 +26,8 @@ _FEWEST = 5
 ROW_COLUMNS = (
     "table", "data", "figure", "published", "measured", "low", "high", "difference", "agrees", "mark",
 )  # fmt: skip
-AGREES, STRONGER, DIFFERS, NOT_MEASURED = "agrees", "stronger", "differs", "not measured"
+AGREES, STRONGER, DIFFERS, UNDECIDED = "agrees", "stronger", "differs", "undecided"
+NOT_IN_QUICK, NOT_MEASURED = "not in a quick run", "not measured"
 
 
 @dataclass(frozen=True)
@@ -143,12 +144,14 @@ def beside(
     larger_is_better: bool = False,
     tolerance: float = TOLERANCE,
     interval: tuple[float, float] | None = None,
+    absent: str = NOT_MEASURED,
 ) -> dict[str, Any]:
     """Return a published figure and a measured one side by side.
 
     They agree if they differ by no more than the tolerance, or the published one lies in the 95 % interval of
-    the measured one. An attack that does better than the published one beyond that is "stronger": no disagreement,
-    and no agreement either.
+    the measured one; where that interval is wider than the tolerance to either side, figures that differ would lie in
+    it as well, and nothing is decided. An attack that does better than the published one beyond that is "stronger":
+    no disagreement, and no agreement either.
 
     Parameters
     ----------
@@ -164,6 +167,8 @@ def beside(
         What rounding and other seeds may change.
     interval : tuple of float, optional
         Of the measured figure; that of the mean over the repetitions, if there are five, when not given.
+    absent : str
+        The mark where there is no value.
     """
     values = np.atleast_1d(np.asarray(values, dtype=float))
     values = values[np.isfinite(values)]
@@ -172,22 +177,28 @@ def beside(
     difference = measured - printed
     close = abs(round(difference, 10)) <= tolerance or low - 0.005 <= printed <= high + 0.005
     if np.isnan(measured):
-        mark = NOT_MEASURED
+        mark = absent
     elif close:
-        mark = AGREES
+        mark = UNDECIDED if (high - low) / 2 > tolerance else AGREES
     else:
         mark = STRONGER if larger_is_better and difference > 0 else DIFFERS
-    agrees = None if mark == NOT_MEASURED else mark == AGREES
+    agrees = mark == AGREES if mark in (AGREES, STRONGER, DIFFERS) else None
     figures = (table, data, figure, printed, measured, low, high, difference, agrees, mark)
     return dict(zip(ROW_COLUMNS, figures, strict=True))
 
 
 def counted(rows: pd.DataFrame) -> str:
-    """Return how many figures agree, find more and differ, in words."""
+    """Return how many figures agree, find more and differ, and how many cannot be judged, in words."""
     of = rows["mark"].value_counts()
-    words = [f"{of.get(AGREES, 0)} agree", f"{of.get(STRONGER, 0)} find more", f"{of.get(DIFFERS, 0)} differ"]
-    if NOT_MEASURED in of:
-        words.append(f"{of[NOT_MEASURED]} not measured")
+    words = [
+        f"{of.get(mark, 0)} {one if of.get(mark, 0) == 1 else more}"
+        for mark, one, more in (
+            (AGREES, "agrees", "agree"),
+            (STRONGER, "finds more", "find more"),
+            (DIFFERS, "differs", "differ"),
+        )
+    ]
+    words += [f"{of[mark]} {mark}" for mark in (UNDECIDED, NOT_IN_QUICK, NOT_MEASURED) if mark in of]
     return ", ".join(words)
 
 

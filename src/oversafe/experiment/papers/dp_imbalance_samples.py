@@ -8,7 +8,15 @@ import numpy as np
 import pandas as pd
 
 from oversafe.experiment.imbalance import Split, scores_of, split_of
-from oversafe.experiment.papers.base import Claim, Plot, beside, is_larger, published
+from oversafe.experiment.papers.base import (
+    NOT_IN_QUICK,
+    NOT_MEASURED,
+    Claim,
+    Plot,
+    beside,
+    is_larger,
+    published,
+)
 
 SAMPLED = "mammography"
 _EPSILON = 0.5
@@ -145,23 +153,27 @@ def _private(epsilon: float, dimensions: int, seed: int) -> Any:
     )
 
 
-def bagging_rows(bagging: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the tables beside the published ones."""
+def bagging_rows(bagging: pd.DataFrame, planned: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the tables beside the published ones, given the cells that are done and all that there are."""
     keys = ["ratio", "rows", "method", "n_estimators"]
-    found = dict(list(bagging.groupby(keys)["f1"]))
-    return [
-        beside(
-            str(row.table),
-            f"{row.rows} rows, ratio {row.ratio}",
-            f"F1 of {row.method}" + (f", {row.n_estimators} learners" if row.n_estimators > 1 else ""),
-            row.f1,
-            found[row.ratio, row.rows, row.method, row.n_estimators],
-            # The published one is a mean over ten runs itself.
-            tolerance=max(0.05, 2 * row.deviation / np.sqrt(10)),
+    found = dict(list(bagging.groupby(keys)["f1"])) if len(bagging) else {}
+    to_run = set(planned[keys].itertuples(index=False, name=None))
+    rows = []
+    for row in published("dp_imbalance_bagging").itertuples():
+        key = (row.ratio, row.rows, row.method, row.n_estimators)
+        rows.append(
+            beside(
+                str(row.table),
+                f"{row.rows} rows, ratio {row.ratio}",
+                f"F1 of {row.method}" + (f", {row.n_estimators} learners" if row.n_estimators > 1 else ""),
+                row.f1,
+                found.get(key, []),
+                # The published one is a mean over ten runs itself.
+                tolerance=max(0.05, 2 * row.deviation / np.sqrt(10)),
+                absent=NOT_MEASURED if key in to_run else NOT_IN_QUICK,
+            )
         )
-        for row in published("dp_imbalance_bagging").itertuples()
-        if (row.ratio, row.rows, row.method, row.n_estimators) in found
-    ]
+    return rows
 
 
 def bagging_claim(bagging: pd.DataFrame) -> Claim:

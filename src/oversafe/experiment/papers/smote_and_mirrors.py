@@ -12,6 +12,8 @@ import pandas as pd
 from oversafe.data import load_dataset
 from oversafe.experiment.papers.base import (
     EIGHT,
+    NOT_IN_QUICK,
+    NOT_MEASURED,
     Claim,
     Paper,
     Plot,
@@ -192,16 +194,19 @@ def summarize(table: pd.DataFrame) -> Summary:
     three, four = (
         published(f"smote_and_mirrors_{name}").set_index("dataset") for name in ("augmented", "synthetic")
     )
-    of = {(str(kind), str(name)): part for (kind, name), part in done.groupby(["kind", "name"])}
-    for name in [n for n in EIGHT if ("geometry", n) in of]:
+    of, planned = (
+        {(str(kind), str(name)): part for (kind, name), part in cells.groupby(["kind", "name"])}
+        for cells in (done, table)
+    )
+    for name in [n for n in EIGHT if n in set(table["name"])]:
+        absent = {kind: NOT_MEASURED if (kind, name) in planned else NOT_IN_QUICK for kind in _RUN}
         for number, printed, kind, columns in (
             ("3", three, "naive", ("naive_precision", "naive_recall")),
             ("3", three, "geometry", ("distinsmote_precision", "distinsmote_recall")),
             ("4", four, "linkability", ("linkability_accuracy",)),
             ("4", four, "geometry", ("reconsmote_precision", "reconsmote_recall")),
+            ("4", four, "groundhog", ("groundhog_auc",)),
         ):
-            if (kind, name) not in of:
-                continue
             for column in columns:
                 rows.append(
                     beside(
@@ -209,26 +214,21 @@ def summarize(table: pd.DataFrame) -> Summary:
                         name,
                         column.replace("_", " "),
                         printed.loc[name, column],
-                        of[kind, name][column],
+                        of[kind, name][column] if (kind, name) in of else [],
                         larger_is_better=kind == "geometry",
                         # A mean of lower ends of intervals from five attacks each has a spread of about 0.05.
                         tolerance=0.15 if kind == "linkability" else 0.05,
+                        absent=absent[kind],
                     )
                 )
-        if ("groundhog", name) in of:
-            game = of["groundhog", name].iloc[0]
-            rows.append(
-                beside("4", name, "groundhog auc", four.loc[name, "groundhog_auc"], game["groundhog_auc"])
-            )
         for augmented, column in ((False, "mia_real_auc"), (True, "mia_augmented_auc")):
-            if ("shadow", name) not in of:
-                continue
-            played = of["shadow", name]
-            for _, cell in played[played["augmented"] == augmented].iterrows():
-                rows.append(
-                    beside("3", name, column.replace("_", " "), three.loc[name, column], cell["shadow_auc"],
-                           interval=tuple(cell["interval"]))
-                )  # fmt: skip
+            played = of.get(("shadow", name), done.head(0))
+            played = played[played["augmented"] == augmented] if len(played) else played
+            interval = tuple(played["interval"].iloc[0]) if len(played) else None
+            rows.append(
+                beside("3", name, column.replace("_", " "), three.loc[name, column],
+                       played["shadow_auc"] if len(played) else [], interval=interval, absent=absent["shadow"])
+            )  # fmt: skip
     return Summary(as_rows(rows), _claims(of), (*_measured_plots(done), *bound_plots()))
 
 

@@ -9,7 +9,18 @@ import numpy as np
 import pandas as pd
 
 from oversafe.data import load_dataset
-from oversafe.experiment.papers.base import Claim, Paper, Plot, Summary, as_rows, beside, claim, published
+from oversafe.experiment.papers.base import (
+    NOT_IN_QUICK,
+    NOT_MEASURED,
+    Claim,
+    Paper,
+    Plot,
+    Summary,
+    as_rows,
+    beside,
+    claim,
+    published,
+)
 
 SETS = (
     "adult",
@@ -24,6 +35,7 @@ SETS = (
 CLASSIFIERS = ("lr", "nb", "dt", "rf", "xgb", "mlp")
 DISTANCES = {"nn1": "closest_distance", "ratio_1_2": "ratio_to_2nd", "ratio_1_10": "ratio_to_10th"}
 ORIGINAL = "Original train set"
+_BASELINE = "Test set baseline"
 _OURS = "UMAP-SMOTENC"
 _METHODS = ("GC", "SMOTE-NC", _OURS)
 DEEP = ("CTGAN", "TVAE")
@@ -156,14 +168,14 @@ def summarize(table: pd.DataFrame) -> Summary:
     """Return Tables 2 to 6 beside the published ones."""
     from oversafe.measure import friedman_holm, tradeoff
 
-    done = table[table["status"] == "done"].copy()
+    done = table[table["status"] == "done"]
+    # Of a run that was stopped before anything ended there are no figures at all.
+    figures = [*CLASSIFIERS, *DISTANCES, *(f"{name}_baseline" for name in DISTANCES)]
+    done = done.reindex(columns=list(dict.fromkeys([*done.columns, *figures])))
     printed = published("umap_smotenc_tradeoff").set_index("generator")
-    classifiers = [name for name in CLASSIFIERS if name in done.columns]
-    done["f1"] = done[classifiers].mean(axis=1)
+    done["f1"] = done[list(CLASSIFIERS)].mean(axis=1)
     # Each generator's mean over the folds of a data set; the deep ones are run on the first fold alone.
-    means = done.groupby(["name", "method"])[
-        [*classifiers, "f1", *DISTANCES, *(f"{d}_baseline" for d in DISTANCES)]
-    ].mean()
+    means = done.groupby(["name", "method"])[[*figures, "f1"]].mean()
     scores: dict[str, pd.Series] = {}
     for name, part in means.groupby(level="name"):
         of = part.droplevel("name")
@@ -179,18 +191,10 @@ def summarize(table: pd.DataFrame) -> Summary:
     rows: list[dict[str, Any]] = []
     claims: list[Claim] = []
     tables: dict[str, pd.DataFrame] = {}
+    ranks = pd.Series(dtype=float)
     if len(by_set) >= 2 and by_set.shape[1] >= 3:
         test = friedman_holm(by_set, control=_OURS if _OURS in by_set.columns else None)
         ranks = test.ranks
-        if set(by_set.columns) == set(printed.index[:5]):
-            rows += [
-                beside("2", "all", f"rank of {m}", printed.loc[m, "rank"], ranks[m], tolerance=0.5)
-                for m in ranks.index
-            ]
-        rows += [
-            beside("3", "all", f"trade-off of {m}", printed.loc[m, "tradeoff"], by_set[m])
-            for m in by_set.columns
-        ]
         claims.append(
             claim(
                 "UMAP-SMOTENC has the best rank in the trade-off",
@@ -220,33 +224,42 @@ def summarize(table: pd.DataFrame) -> Summary:
             )
         )
         tables["Trade-off by data set"] = by_set.rename_axis("data set").reset_index()
+    planned = set(table["method"])
+    absent = {m: NOT_MEASURED if m in planned else NOT_IN_QUICK for m in printed.index}
+    generators = printed.index[printed["rank"].notna()]
+    # Ranks among fewer generators are others.
+    all_there = set(ranks.index) == set(generators)
+    rows += [
+        beside("2", "all", f"rank of {m}", printed.loc[m, "rank"], ranks[m] if all_there else np.nan, tolerance=0.5,
+               absent=NOT_MEASURED if planned >= set(generators) else NOT_IN_QUICK)
+        for m in generators
+    ]  # fmt: skip
+    rows += [
+        beside("3", "all", f"trade-off of {m}", printed.loc[m, "tradeoff"], by_set[m] if m in ranks.index else np.nan,
+               absent=absent[m])
+        for m in generators
+    ]  # fmt: skip
     overall = means.groupby(level="method").mean()
-    for method in [m for m in printed.index if m in overall.index]:
-        rows += [
-            beside(
-                "4", "all", f"F1 of {name} on {method}", printed.loc[method, name], overall.loc[method, name]
-            )
-            for name in classifiers
-        ]
+    of_the_test_set = overall[[f"{name}_baseline" for name in DISTANCES]].mean()
+    overall = overall.reindex(printed.index)
+    for method in printed.index.drop(_BASELINE):
+        wanted = [("4", name, f"F1 of {name} on {method}") for name in CLASSIFIERS]
         if method != ORIGINAL:
-            rows += [
-                beside(
-                    "6", "all", f"{name} of {method}", printed.loc[method, name], overall.loc[method, name]
-                )
-                for name in DISTANCES
-            ]
-    baseline = "Test set baseline"
-    if baseline in printed.index and len(overall):
+            wanted += [("6", name, f"{name} of {method}") for name in DISTANCES]
         rows += [
-            beside(
-                "6",
-                "all",
-                f"{name} of the test set",
-                printed.loc[baseline, name],
-                overall[f"{name}_baseline"].mean(),
-            )
-            for name in DISTANCES
-        ]
+            beside(number, "all", figure, printed.loc[method, name], overall.loc[method, name], absent=absent[method])
+            for number, name, figure in wanted
+        ]  # fmt: skip
+    rows += [
+        beside(
+            "6",
+            "all",
+            f"{name} of the test set",
+            printed.loc[_BASELINE, name],
+            of_the_test_set[f"{name}_baseline"],
+        )
+        for name in DISTANCES
+    ]
     claims += _privacy_claims(means)
     plots = []
     if len(by_set):
