@@ -9,6 +9,7 @@ import pytest
 
 from oversafe.cli import main
 from oversafe.data import Schema, load_dataset
+from oversafe.protect import HistogramSynthesizer
 
 
 @pytest.fixture
@@ -128,4 +129,37 @@ def test_options_of_a_ledger_go_together(run, tables):
     run("budget", "create", "budget.db", "patients", "--epsilon", "1")
     refused(
         run(*tables, "--dataset", "patient", "--out", "r.csv"), "it has 'patients', and nothing was spent"
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        ("_fit", "stopped; nothing was written; nothing was charged"),
+        ("_draw", "stopped; nothing was written; epsilon = 0.2 was charged already, and stands"),
+    ],
+)
+def test_ctrl_c_tells_whether_the_charge_stands(run, tables, monkeypatch, method, said):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    run("budget", "create", "budget.db", "patients", "--epsilon", "3")
+    monkeypatch.setattr(HistogramSynthesizer, method, stop)
+    done = run(*tables, "--dataset", "patients", "--epsilon", "0.2", "--out", "r.csv")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", f"oversafe: {said}\n")
+    (balance,) = json.loads(run("budget", "show", "budget.db", "--json").stdout)
+    assert balance["charges"] == (method == "_draw")
+
+
+def test_ctrl_c_in_a_comparison_tells_what_is_kept(run, tables, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("oversafe.experiment.grid._run", stop)
+    done = run(
+        "compare", "real.csv", "-l", "diagnosis", "--methods", "histograms", "--epsilons", "1", "--jobs", "1"
+    )
+    assert (done.returncode, done.stderr) == (
+        130,
+        "oversafe: stopped; 0 of 2 cells are kept; the same command goes on\n",
     )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from oversafe.errors import was_interrupted
 from oversafe.text import showable
 
 if TYPE_CHECKING:
@@ -28,6 +29,18 @@ def console() -> Console:
 def note(message: str) -> None:
     """Print a sentence beside the result, where it does not disturb whoever reads that."""
     print("oversafe: " + showable(" ".join(message.split())), file=sys.stderr)
+
+
+@contextmanager
+def when_stopped(told: Callable[[], str]) -> Iterator[None]:
+    """Have a Ctrl-C within the block say what stands, after what it says already."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemError) as error:
+        if not was_interrupted(error):
+            raise
+        said = str(error) if isinstance(error, KeyboardInterrupt) else ""
+        raise KeyboardInterrupt("; ".join(filter(None, (said, told())))) from error
 
 
 @contextmanager

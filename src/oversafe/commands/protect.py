@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oversafe.commands.budget import LedgerKeyOption, ledger_notes
-from oversafe.commands.consoles import console, note, progress
+from oversafe.commands.consoles import console, note, progress, when_stopped
 from oversafe.commands.options import (
     TABLE,
     DecimalOption,
@@ -180,14 +181,15 @@ def protect(
     elif rows is None and (found := int(frame.count().execute())) > _MOST_ROWS:
         raise InputError(f"the table has {found} rows; say how many the release is to have with --rows")
     _warn_of_a_weak_epsilon(protector.get_params().get("epsilon"))
-    with progress(f"Protecting with {method}") as show, ledger_notes():
+    with when_stopped(_charged_since(account)), progress(f"Protecting with {method}") as show, ledger_notes():
         protector.on_progress = show
-        if large is not None:
-            X, y = protector.fit_source(frame, label).sample(rows)
-        elif rows is not None:
-            X, y = protector.fit(frame.drop(columns=label), frame[label]).sample(rows)
-        else:
-            X, y = protector.fit_resample(frame.drop(columns=label), frame[label])
+        with when_stopped(lambda: "nothing was written"):
+            if large is not None:
+                X, y = protector.fit_source(frame, label).sample(rows)
+            elif rows is not None:
+                X, y = protector.fit(frame.drop(columns=label), frame[label]).sample(rows)
+            else:
+                X, y = protector.fit_resample(frame.drop(columns=label), frame[label])
         entry = None if account is None else _ledger_entry(protector, account, method)
         release = _with_labels(X, label, y, list(frame.columns).index(label))
         settings = {
@@ -265,6 +267,22 @@ def _account(
     # A mistake in its name is told before the table is read.
     account.remaining()
     return account
+
+
+def _charged_since(account: DatasetLedger | None) -> Callable[[], str]:
+    """Return what tells which charges a data set's budget has had from now on."""
+    if account is None:
+        return lambda: ""
+    before = len(account.ledger.history(account.name))
+
+    def told() -> str:
+        since = account.ledger.history(account.name)[before:]
+        charges = [f"epsilon = {entry.epsilon:g}" for entry in since if entry.kind == "charge"]
+        return (
+            f"{' and '.join(charges)} was charged already, and stands" if charges else "nothing was charged"
+        )
+
+    return told
 
 
 def _warn_of_a_weak_epsilon(epsilon: float | None) -> None:
