@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from oversafe.cli import main
-from oversafe.data import Schema, load_dataset
-from oversafe.protect import HistogramSynthesizer
+from oversafe.data import Schema, load_dataset, read_table
+from oversafe.protect import HistogramSynthesizer, KAnonymizer
 
 
 @pytest.fixture
@@ -162,4 +162,30 @@ def test_ctrl_c_in_a_comparison_tells_what_is_kept(run, tables, monkeypatch):
     assert (done.returncode, done.stderr) == (
         130,
         "oversafe: stopped; 0 of 2 cells are kept; the same command goes on\n",
+    )
+
+
+def test_a_release_of_changed_rows_is_in_random_order(run, tables):
+    command = (
+        "protect",
+        "real.csv",
+        "-l",
+        "diagnosis",
+        "--method",
+        "k-anonymizer",
+        "--seed",
+        "3",
+        "--out",
+        "k.csv",
+    )
+    done = run(*command)
+    assert done.returncode == 0 and "in random order" in done.stdout
+    X, y = load_dataset("breast_cancer")
+    kept, labels = KAnonymizer().fit_resample(X, y)
+    expected = kept.assign(diagnosis=labels)
+    found = read_table("k.csv")[expected.columns.tolist()]
+    # That 373 shuffled labels are in their old order has a probability below 1e-100.
+    assert found["diagnosis"].tolist() != expected["diagnosis"].tolist()
+    assert sorted(map(tuple, found.astype(str).to_numpy())) == sorted(
+        map(tuple, expected.astype(str).to_numpy())
     )

@@ -192,6 +192,9 @@ def protect(
                 X, y = protector.fit_resample(frame.drop(columns=label), frame[label])
         entry = None if account is None else _ledger_entry(protector, account, method)
         release = _with_labels(X, label, y, list(frame.columns).index(label))
+        if in_order := not hasattr(protector, "sample"):
+            # In the order of the table, which is often that of its people's numbers.
+            release = _shuffled(release, seed)
         settings = {
             "method": method,
             **{k: str(v) for k, v in protector.get_params().items() if k not in ("schema", "ledger")},
@@ -211,7 +214,8 @@ def protect(
         typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
         return
     typer.echo(showable(str(protector.guarantee_)))
-    typer.echo(f"Release: {out} ({counted(len(release), 'row')})")
+    order = ", in random order" if in_order else ""
+    typer.echo(f"Release: {out} ({counted(len(release), 'row')}{order})")
     if out_separator is None and out_decimal is None and out.suffix.lower() == ".csv" and large is None:
         from oversafe.data.files import separator_of
 
@@ -224,6 +228,12 @@ def protect(
         typer.echo(advice)
     if account is not None:
         typer.echo(f"Budget: {account.remaining()}")
+
+
+def _shuffled(release: pd.DataFrame, seed: int | None) -> pd.DataFrame:
+    import numpy as np
+
+    return release.sample(frac=1, random_state=np.random.default_rng(seed), ignore_index=True)
 
 
 def _with_labels(X: pd.DataFrame, label: str, y: Any, position: int) -> pd.DataFrame:
