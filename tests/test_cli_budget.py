@@ -189,3 +189,15 @@ def test_a_release_of_changed_rows_is_in_random_order(run, tables):
     assert sorted(map(tuple, found.astype(str).to_numpy())) == sorted(
         map(tuple, expected.astype(str).to_numpy())
     )
+
+
+def test_the_terminal_speaks_of_options_and_not_of_arguments(run, tables):
+    done = run("account", "smote", "--epsilon", "1", "--dimensions", "2", "--added", "9", "--minority", "20")
+    assert "--unstable-ties" in done.stdout and "stable_ties=" not in done.stdout
+    run("budget", "create", "budget.db", "patients", "--epsilon", "3")
+    protect = [word for word in tables if word not in ("--schema", "schema.toml")]
+    done = run(*protect, "--dataset", "patients", "--out", "r.csv")
+    refused(done, "--record-unproven")
+    assert "unproven=" not in done.stderr and "classes=" not in done.stderr
+    done = run(*protect, "--dataset", "patients", "--out", "r.csv", "--record-unproven")
+    assert done.returncode == 0 and "schema file" in done.stdout and "classes=" not in done.stdout

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oversafe.commands.budget import LedgerKeyOption, ledger_notes
-from oversafe.commands.consoles import console, note, progress, when_stopped
+from oversafe.commands.consoles import console, in_options, note, progress, when_stopped
 from oversafe.commands.options import (
     TABLE,
     DecimalOption,
@@ -180,7 +180,7 @@ def protect(
         check_labels(frame[label])
     elif rows is None and (found := int(frame.count().execute())) > _MOST_ROWS:
         raise InputError(f"the table has {found} rows; say how many the release is to have with --rows")
-    _warn_of_a_weak_epsilon(protector.get_params().get("epsilon"))
+    _warn_of_a_weak_promise(protector.get_params())
     with when_stopped(_charged_since(account)), progress(f"Protecting with {method}") as show, ledger_notes():
         protector.on_progress = show
         with when_stopped(lambda: "nothing was written"):
@@ -213,7 +213,7 @@ def protect(
         }
         typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
         return
-    typer.echo(showable(str(protector.guarantee_)))
+    typer.echo(showable(in_options(str(protector.guarantee_))))
     order = ", in random order" if in_order else ""
     typer.echo(f"Release: {out} ({counted(len(release), 'row')}{order})")
     if out_separator is None and out_decimal is None and out.suffix.lower() == ".csv" and large is None:
@@ -295,9 +295,15 @@ def _charged_since(account: DatasetLedger | None) -> Callable[[], str]:
     return told
 
 
-def _warn_of_a_weak_epsilon(epsilon: float | None) -> None:
-    from oversafe.privacy.guarantee import LARGEST_EPSILON
+def _warn_of_a_weak_promise(settings: dict[str, Any]) -> None:
+    from oversafe.privacy.guarantee import LARGEST_DELTA, LARGEST_EPSILON
 
+    epsilon, delta = settings.get("epsilon"), settings.get("delta")
+    if delta is not None and delta > LARGEST_DELTA:
+        note(
+            f"delta = {delta:g} is a large one: with this probability anything may be told of a person; use far less "
+            f"than 1 over the number of rows, and at most {LARGEST_DELTA:g}"
+        )
     if epsilon is not None and epsilon > LARGEST_EPSILON:
         note(
             f"epsilon = {epsilon:g} promises next to nothing: what is guessed about a person may become up to "
