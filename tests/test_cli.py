@@ -440,3 +440,52 @@ def test_import_is_quick():
         return min(float(run.stdout) for run in runs)
 
     assert seconds("oversafe") < 0.2 * seconds("pandas")
+
+
+STOPPED_WITHIN = """
+import sys
+import oversafe.data
+from oversafe.cli import main
+
+def stop(*_, **__):
+    {how}
+
+oversafe.data.read_table = stop
+main()
+"""
+COMPILED = """
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt as inner:
+        raise SystemError("CPUDispatcher returned a result with an exception set") from inner
+"""
+# What a callback from C raises is dropped by Python, and the work goes on.
+CALLBACK = """
+    import ctypes, time
+    def work():
+        raise KeyboardInterrupt
+    ctypes.CFUNCTYPE(None)(work)()
+    for _ in range(600):
+        time.sleep(0.1)
+"""
+
+
+@pytest.mark.parametrize("how", ["raise KeyboardInterrupt", COMPILED, CALLBACK])
+@pytest.mark.parametrize("command", ["audit", "protect"])
+def test_ctrl_c_is_one_line_wherever_it_arrives(tables, tmp_path, how, command):
+    more = ("--out", "r.csv") if command == "protect" else ()
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED_WITHIN.format(how=how.strip()), command, tables / "real.csv", "-l", "diagnosis",
+         *more], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == f"oversafe: stopped{'; nothing was written' * (command == 'audit')}\n"
+
+
+def test_an_error_of_compiled_code_is_no_ctrl_c(tables, tmp_path):
+    code = STOPPED_WITHIN.format(how="raise SystemError('broken')")
+    done = subprocess.run(
+        [sys.executable, "-c", code, "audit", tables / "real.csv", "-l", "diagnosis"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 3 and "a defect of oversafe: SystemError: broken" in done.stderr

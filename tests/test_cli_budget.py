@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from oversafe.cli import main
-from oversafe.data import Schema, load_dataset
+from oversafe.data import Schema, load_dataset, read_table
+from oversafe.protect import HistogramSynthesizer, KAnonymizer
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def test_create_show_history_and_verify(run, tmp_path):
     assert entry["kind"] == "create" and entry["what"] == "2026"
     assert "2026" in run("budget", "history", "budget.db").stdout
     verified = run("budget", "verify", "budget.db")
-    assert verified.returncode == 0 and "All 2 entries" in verified.stdout
+    assert verified.returncode == 0 and "1 entry of the history" in verified.stdout
     refused(run("budget", "show", "other.db"), "there is no ledger at 'other.db'")
     assert not (tmp_path / "other.db").exists()
 
@@ -129,3 +130,74 @@ def test_options_of_a_ledger_go_together(run, tables):
     refused(
         run(*tables, "--dataset", "patient", "--out", "r.csv"), "it has 'patients', and nothing was spent"
     )
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        ("_fit", "stopped; nothing was written; nothing was charged"),
+        ("_draw", "stopped; nothing was written; epsilon = 0.2 was charged already, and stands"),
+    ],
+)
+def test_ctrl_c_tells_whether_the_charge_stands(run, tables, monkeypatch, method, said):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    run("budget", "create", "budget.db", "patients", "--epsilon", "3")
+    monkeypatch.setattr(HistogramSynthesizer, method, stop)
+    done = run(*tables, "--dataset", "patients", "--epsilon", "0.2", "--out", "r.csv")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", f"oversafe: {said}\n")
+    (balance,) = json.loads(run("budget", "show", "budget.db", "--json").stdout)
+    assert balance["charges"] == (method == "_draw")
+
+
+def test_ctrl_c_in_a_comparison_tells_what_is_kept(run, tables, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("oversafe.experiment.grid._run", stop)
+    done = run(
+        "compare", "real.csv", "-l", "diagnosis", "--methods", "histograms", "--epsilons", "1", "--jobs", "1"
+    )
+    assert (done.returncode, done.stderr) == (
+        130,
+        "oversafe: stopped; 0 of 2 cells are kept; the same command goes on\n",
+    )
+
+
+def test_a_release_of_changed_rows_is_in_random_order(run, tables):
+    command = (
+        "protect",
+        "real.csv",
+        "-l",
+        "diagnosis",
+        "--method",
+        "k-anonymizer",
+        "--seed",
+        "3",
+        "--out",
+        "k.csv",
+    )
+    done = run(*command)
+    assert done.returncode == 0 and "in random order" in done.stdout
+    X, y = load_dataset("breast_cancer")
+    kept, labels = KAnonymizer().fit_resample(X, y)
+    expected = kept.assign(diagnosis=labels)
+    found = read_table("k.csv")[expected.columns.tolist()]
+    # That 373 shuffled labels are in their old order has a probability below 1e-100.
+    assert found["diagnosis"].tolist() != expected["diagnosis"].tolist()
+    assert sorted(map(tuple, found.astype(str).to_numpy())) == sorted(
+        map(tuple, expected.astype(str).to_numpy())
+    )
+
+
+def test_the_terminal_speaks_of_options_and_not_of_arguments(run, tables):
+    done = run("account", "smote", "--epsilon", "1", "--dimensions", "2", "--added", "9", "--minority", "20")
+    assert "--unstable-ties" in done.stdout and "stable_ties=" not in done.stdout
+    run("budget", "create", "budget.db", "patients", "--epsilon", "3")
+    protect = [word for word in tables if word not in ("--schema", "schema.toml")]
+    done = run(*protect, "--dataset", "patients", "--out", "r.csv")
+    refused(done, "--record-unproven")
+    assert "unproven=" not in done.stderr and "classes=" not in done.stderr
+    done = run(*protect, "--dataset", "patients", "--out", "r.csv", "--record-unproven")
+    assert done.returncode == 0 and "schema file" in done.stdout and "classes=" not in done.stdout

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import _thread
 import io
 import os
 import re
 import sys
+from threading import Timer
 from typing import Annotated, Any
 
 import typer
@@ -42,7 +44,8 @@ app.add_typer(schema_app, name="schema")
 app.add_typer(account_app, name="account")
 app.add_typer(budget_app, name="budget")
 
-_EXIT_INPUT, _EXIT_DEFECT = 2, 3
+_EXIT_INPUT, _EXIT_DEFECT, _EXIT_INTERRUPTED = 2, 3, 130
+_SECONDS_UNTIL_AGAIN = 0.05
 
 
 @app.callback(invoke_without_command=True)
@@ -62,20 +65,26 @@ def main() -> None:
         # A locale without UTF-8 must not end a command because a column's name has an umlaut.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    dropped, sys.unraisablehook = sys.unraisablehook, _send_again
     try:
-        # Ctrl-C, and a pipe whose reader has gone, are typer's to handle.
+        # A pipe whose reader has gone is typer's to handle.
         _command()(prog_name="oversafe")
     except (InputError, MissingExtraError) as error:
         note(str(error))
         sys.exit(_EXIT_INPUT)
-    except Exception as error:
-        if os.environ.get("OVERSAFE_DEBUG"):
+    except BaseException as error:
+        if (stop := _stop_behind(error)) is not None:
+            note("; ".join(filter(None, ("stopped", str(stop)))))
+            sys.exit(_EXIT_INTERRUPTED)
+        if not isinstance(error, Exception) or os.environ.get("OVERSAFE_DEBUG"):
             raise
         note(
             f"a defect of oversafe: {type(error).__name__}: {error} "
             "(set OVERSAFE_DEBUG=1 to see where, and please report it)"
         )
         sys.exit(_EXIT_DEFECT)
+    finally:
+        sys.unraisablehook = dropped
 
 
 def _command() -> Any:
@@ -87,6 +96,21 @@ def _command() -> Any:
         each.help = _with_examples(each.help)
         waiting += getattr(each, "commands", {}).values()
     return command
+
+
+def _stop_behind(error: BaseException | None) -> KeyboardInterrupt | None:
+    """Return the Ctrl-C behind an end: typer makes an exit of it, and compiled code a SystemError."""
+    while isinstance(error, SystemExit | typer.Exit | SystemError):
+        error = error.__cause__ or error.__context__
+    return error if isinstance(error, KeyboardInterrupt) else None
+
+
+def _send_again(lost: Any) -> None:
+    """Send a Ctrl-C once more that arrived where Python drops exceptions, as while code is compiled."""
+    if lost.exc_type is not None and issubclass(lost.exc_type, KeyboardInterrupt):
+        Timer(_SECONDS_UNTIL_AGAIN, _thread.interrupt_main).start()
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def _with_examples(text: str | None) -> str | None:

@@ -23,6 +23,13 @@ class MissingExtraError(ImportError):
     """An optional part is not installed; the message names the command that installs it."""
 
 
+def was_interrupted(error: BaseException) -> bool:
+    """Whether an error is a Ctrl-C; one that arrives within compiled code comes out as the cause of a SystemError."""
+    if isinstance(error, SystemError):
+        return isinstance(error.__cause__, KeyboardInterrupt)
+    return isinstance(error, KeyboardInterrupt)
+
+
 def import_extra(module: str, extra: str, purpose: str) -> ModuleType:
     """Return an optional module, or say in one sentence how to install it."""
     try:

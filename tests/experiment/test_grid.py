@@ -173,6 +173,22 @@ def test_a_stop_keeps_what_is_done(tmp_path: Path, how: signal.Signals) -> None:
     assert sorted(entry["result"]["value"] for entry in stored) == [0, 1, 2]
 
 
+def interrupted(number: int) -> int:
+    if number < 2:
+        return number
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt as error:
+        # As compiled code does.
+        raise SystemError("returned a result with an exception set") from error
+
+
+def test_a_stop_within_compiled_code_is_no_failed_cell(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt, match="2 of 4 cells are kept"):
+        run_grid(interrupted, {"number": list(range(4))}, store=tmp_path)
+    assert len(list(tmp_path.glob("*.json"))) == 2
+
+
 def test_progress_is_shown_on_the_standard_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_grid(touch, {"folder": [str(tmp_path)], "a": [1, 13]}, progress=True)
     shown = capsys.readouterr()

@@ -40,6 +40,15 @@ def test_rare_classes_are_learned_from_mixed_tables(classes, classifier):
     assert shares.shape == (2000, classes) and np.allclose(shares.sum(axis=1), 1)
 
 
+def test_predictions_have_the_type_of_the_classes():
+    X, y = people()
+    labels = np.where(np.asarray(y) == np.asarray(y)[0], "well", "ill")
+    model = BalancedSynthesisClassifier(
+        HistogramSynthesizer(), LogisticRegression(), n_samples=200, random_state=0
+    ).fit(X[["age"]], labels)
+    assert model.predict(X[["age"]]).dtype == model.classes_.dtype
+
+
 def test_the_guarantee_is_the_synthesizers():
     X, y = people()
     model = BalancedSynthesisClassifier(epsilon=2.0, schema=public(X, y), n_samples=100).fit(X, y)

@@ -63,3 +63,12 @@ def test_results_that_are_not_finite():
 def test_bad_use(parameters):
     with pytest.raises(InputError):
         audit_epsilon(laplace, [1.0], [0.0], **parameters)
+
+
+@pytest.mark.parametrize("vectorized", [True, False])
+def test_results_that_are_no_numbers_are_one_sentence(vectorized):
+    def words(table, rng, trials=1):
+        return ["yes"] * trials
+
+    with pytest.raises(InputError, match=r"the mechanism's results are no numbers .*'yes'"):
+        audit_epsilon(words, [0], [1], trials=2000, vectorized=vectorized)

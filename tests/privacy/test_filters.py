@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from decimal import Decimal
 from functools import cache
 
@@ -100,8 +101,6 @@ def test_many_small_charges_cost_less_than_their_sum():
 
 
 def test_delta_of_charges_without_a_curve_comes_from_its_own_half():
-    from dataclasses import replace
-
     odd = Guarantee("proven", 0.01, 1e-7, basis="a test", event=dp_event.UnsupportedDpEvent())
     budget = Filter.of(1.0, 1e-6)
     n, spent = times(budget, odd)
@@ -149,6 +148,30 @@ def test_what_is_left_can_be_charged_and_no_more(charges, epsilon):
     assert 0 <= budget.used_epsilon(spent) <= epsilon * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("epsilon", [3.0, 10.0, 100.0])
+def test_a_few_charges_never_cost_more_than_their_sum(epsilon):
+    budget = Filter.of(epsilon, 1e-6)
+    spent = budget.empty
+    event = gaussian(6.0, 1e-9)
+    for guarantee in (pure(0.5), pure(0.5), pure(0.5), event):
+        spent = budget.spend(spent, budget.cost(guarantee, REPLACE))
+    total = 1.5 + event.epsilon
+    assert budget.left_epsilon(spent) >= epsilon - total - 1e-9
+    used = budget.used_epsilon(spent)
+    assert used <= total
+    # A budget of that size, all else alike, allows these charges, and no smaller one does.
+    assert replace(budget, epsilon=used * (1 + 1e-6)).allows(spent)
+    assert not replace(budget, epsilon=used * (1 - 1e-6)).allows(spent)
+
+
+def test_what_is_spent_is_true_where_nothing_adds_up():
+    budget = Filter.of(100.0, 1e-6)
+    spent = budget.spend(budget.empty, budget.cost(gaussian(6.0, 1e-7), REPLACE))
+    used = budget.used_epsilon(spent)
+    assert replace(budget, epsilon=used * (1 + 1e-6)).allows(spent)
+    assert not replace(budget, epsilon=used * (1 - 1e-6)).allows(spent)
+
+
 @pytest.mark.parametrize("bad", [0, -1.0, math.nan, math.inf, True, "1"])
 def test_bad_figures_are_refused(bad):
     with pytest.raises(InputError, match="epsilon"):
@@ -190,6 +213,26 @@ def worst_delta(epsilon, allows):
                 value = np.maximum(value, p * up + (1 - p) * down)
         values[counts] = value
     return values[0, 0, 0][reach]
+
+
+def test_no_adaptive_strategy_exceeds_the_budget_by_figures_that_are_added():
+    # The largest response is charged by its divergences, with a smaller epsilon that holds but for a delta.
+    delta, figure = 0.05, 0.48
+    budget = replace(Filter.of(1.0, delta), sum_delta=delta / 4)
+    costs = [budget.cost(pure(size * STEP), REPLACE) for size in SIZES]
+    lost = -math.expm1(figure - 0.5) / (1 + math.exp(-0.5))
+    costs[2] = replace(costs[2], epsilon=figure, delta=lost)
+
+    @cache
+    def allows(counts):
+        spent = budget.empty
+        for cost, n in zip(costs, counts, strict=True):
+            for _ in range(n):
+                spent = spent.plus(cost, "renyi")
+        return budget.allows(spent)
+
+    assert allows((0, 0, 1)) and allows((5, 0, 1))
+    assert 0 < worst_delta(1.0, allows) <= delta
 
 
 @pytest.mark.parametrize("delta", [0.05, 0.01])

@@ -61,7 +61,9 @@ def test_a_plugin_is_a_method_like_the_others(installed):
 
 def test_nothing_takes_the_place_of_ours(installed):
     installed(smote=f"{__name__}:Noise")
-    assert not plugins() and method_class("smote") is SMOTE
+    with pytest.warns(UserWarning, match="the plugin 'smote' .* is not used"):
+        assert not plugins()
+    assert method_class("smote") is SMOTE
 
 
 def test_a_broken_plugin_is_one_sentence(installed):
@@ -80,3 +82,12 @@ def test_a_broken_plugin_is_one_sentence(installed):
         method_class("function")
     with pytest.raises(InputError, match=r"'other' is not known; use one of .*gone, bare, function"):
         check_method("other")
+
+
+@pytest.mark.parametrize("asked", ["n", "n=None", "*, n=3"])
+def test_a_sample_is_asked_for_as_the_method_has_it(asked):
+    from oversafe.protect.own import drawn
+
+    space = {}
+    exec(f"class Model:\n    def sample(self, {asked}):\n        return n", space)
+    assert drawn(space["Model"](), 7) == {"n": 7, "n=None": None, "*, n=3": 3}[asked]

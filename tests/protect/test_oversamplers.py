@@ -59,3 +59,51 @@ def test_the_person_column_must_be_dropped():
     schema = Schema.infer(X, person="who")
     with pytest.raises(InputError, match="whose row"):
         protect.SMOTE(schema=schema).fit_resample(X, np.repeat([0, 1], [20, 10]))
+
+
+def test_parameters_of_imbalanced_learn_are_known():
+    from sklearn.svm import SVC
+
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 2)), columns=["a", "b"])
+    y = np.repeat(["no", "yes"], [60, 20])
+    X_mixed = X.assign(ward=np.tile(["u", "v"], 40))
+    plain, _ = protect.SMOTENC(random_state=0).fit_resample(X_mixed, y)
+    auto, _ = protect.SMOTENC(random_state=0, categorical_features="auto").fit_resample(X_mixed, y)
+    pd.testing.assert_frame_equal(auto, plain)
+    with pytest.raises(InputError, match=r"categorical_features = \['ward'\].*dtype 'category'"):
+        protect.SMOTENC(categorical_features=["ward"]).fit_resample(X_mixed, y)
+    for name, settings in (
+        ("SVMSMOTE", {"svm_estimator": SVC(C=2.0)}),
+        ("KMeansSMOTE", {"density_exponent": 2.0, "n_jobs": 1, "cluster_balance_threshold": 0.1}),
+    ):
+        theirs = getattr(over_sampling, name)(random_state=0, **settings).fit_resample(X, y)
+        ours = getattr(protect, name)(random_state=0, **settings).fit_resample(X, y)
+        pd.testing.assert_frame_equal(ours[0], theirs[0])
+
+
+def test_errors_name_the_labels_as_they_were_given():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    with pytest.raises(InputError, match="class 'yes'") as refused:
+        protect.KMeansSMOTE(cluster_balance_threshold=0.99).fit_resample(
+            X, np.repeat(["no", "yes"], [50, 10])
+        )
+    assert "class 1" not in str(refused.value)
+    with pytest.raises(InputError, match=r"got 1 class \(0\) instead"):
+        protect.SMOTE().fit_resample(X, np.zeros(60, dtype=np.int8))
+
+
+@pytest.mark.parametrize("name", ["RandomOverSampler", "RandomUnderSampler"])
+def test_picked_rows_are_told(name):
+    X = pd.DataFrame({"a": np.linspace(0, 1, 40)}, index=np.arange(100, 140))
+    sampler = getattr(protect, name)(random_state=0)
+    made, _ = sampler.fit_resample(X, np.repeat(["no", "yes"], [30, 10]))
+    assert made["a"].tolist() == X["a"].iloc[sampler.sample_indices_].tolist()
+
+
+@pytest.mark.parametrize("kind", ["csr_array", "csr_matrix"])
+def test_sparse_tables_come_back_as_they_came(kind):
+    import scipy.sparse
+
+    X = getattr(scipy.sparse, kind)(np.random.default_rng(0).normal(size=(60, 2)))
+    made, _ = protect.SMOTE(random_state=0).fit_resample(X, np.repeat([0, 1], [45, 15]))
+    assert type(made) is type(X)

@@ -49,6 +49,28 @@ def test_neighbours_are_those_of_exact_arithmetic(kind):
         assert [set(found) for found in stable_neighbours(X, k).tolist()] == exact_lists(X, k)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tree_finds_the_same_neighbours(kind, monkeypatch):
+    rng = np.random.default_rng(2)
+    for _ in range(30):
+        n, d = int(rng.integers(20, 120)), int(rng.integers(1, 4))
+        k = int(rng.integers(1, 5))
+        X = KINDS[kind](rng, n, d)
+        among_all = stable_neighbours(X, k)
+        with monkeypatch.context() as patched:
+            patched.setattr("oversafe.protect.stable_smote._TREE_ROWS", 0)
+            in_tree = stable_neighbours(X, k)
+        assert np.array_equal(np.sort(in_tree, axis=1), np.sort(among_all, axis=1))
+
+
+@pytest.mark.parametrize("kind", ["plain", "decimal lattice"])
+def test_a_large_table_has_the_same_neighbours_in_a_tree(kind, monkeypatch):
+    X = KINDS[kind](np.random.default_rng(3), 2500, 4)
+    in_tree = stable_neighbours(X, 2)
+    monkeypatch.setattr("oversafe.protect.stable_smote._TREE_DIMENSIONS", 0)
+    assert np.array_equal(np.sort(in_tree, axis=1), np.sort(stable_neighbours(X, 2), axis=1))
+
+
 @pytest.mark.parametrize("kind", ["plain", "lattice", "decimal lattice", "many scales", "all the same"])
 def test_one_record_changes_few_lists_and_each_in_one_entry(kind):
     rng = np.random.default_rng(1)

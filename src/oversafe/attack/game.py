@@ -166,8 +166,10 @@ def released(protector: Any, X: Any, y: Any) -> tuple[Any, Any]:
         )
     if hasattr(protector, "fit_resample"):
         return protector.fit_resample(X, y)
+    from oversafe.protect.own import drawn
+
     fitted = protector.fit(X, y)
-    return (protector if fitted is None else fitted).sample()
+    return drawn(protector if fitted is None else fitted, len(y))
 
 
 def made_rows(protector: Any, X: Any, y: Any) -> tuple[Any, Any]:

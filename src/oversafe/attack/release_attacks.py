@@ -19,7 +19,7 @@ from oversafe.attack.reconstruction import ReconSMOTE
 from oversafe.attack.similarity import ClosestRecord, NaiveDistinguisher
 from oversafe.attack.singling_out import SinglingOut
 from oversafe.data.column import value_keys
-from oversafe.errors import InputError
+from oversafe.errors import InputError, was_interrupted
 
 NEED_A_HOLDOUT = "Linkability, SinglingOut, AttributeInference and ClosestRecord"
 
@@ -196,6 +196,8 @@ def _own(attack: Any, tables: ClassTables, title: str, not_run: dict[str, str]) 
     try:
         result = attack.run(tables.release, tables.real, holdout=holdout)
     except Exception as error:
+        if was_interrupted(error):
+            raise
         # Somebody else's code: the other attacks are worth their report all the same.
         not_run[title] = f"it failed with {type(error).__name__}: {error}"
         return None

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from oversafe.commands.consoles import console
+from oversafe.commands.consoles import console, in_options
 from oversafe.commands.options import JsonOption
 from oversafe.errors import InputError
 
@@ -254,4 +254,5 @@ def _print(
     out.print(sentence, markup=False, highlight=False)
     if guarantee.caveats and guarantee.status != "none":
         start = "It holds if " if guarantee.status == "proven" else "It is not proven: "
-        out.print(start + "; ".join(guarantee.caveats) + ".", markup=False, highlight=False)
+        caveats = in_options("; ".join(guarantee.caveats))
+        out.print(f"{start}{caveats}.", markup=False, highlight=False)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from oversafe.commands.consoles import console, note, progress
+from oversafe.commands.consoles import console, note, progress, when_stopped
 from oversafe.commands.options import (
     TABLE,
     DecimalOption,
@@ -67,11 +67,11 @@ def audit(
     if report is not None:
         check_page("--report", report)
 
-    from oversafe.data import read_table
-
     sources = {"release": release, "real": real, "holdout": holdout}
     options = {"separator": separator, "decimal": decimal, "encoding": encoding}
-    with progress("Reading") as show:
+    with when_stopped(lambda: "nothing was written"), progress("Reading") as show:
+        from oversafe.data import read_table
+
         tables = {
             what: None if t is None else labelled(read_table(t, **options), label, t, drop=drop_unlabelled)
             for what, t in sources.items()

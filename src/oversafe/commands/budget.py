@@ -14,7 +14,7 @@ import typer
 
 from oversafe.commands.consoles import console, note
 from oversafe.commands.options import JsonOption
-from oversafe.text import shorten, showable
+from oversafe.text import counted, shorten, showable
 
 if TYPE_CHECKING:
     from oversafe.privacy import Balance, Entry, Ledger
@@ -93,6 +93,11 @@ def show(
         ("data set", "epsilon left", "spent", "of", "delta", "for every", "charges", "unaccounted"),
         [_balance_cells(balance) for balance in balances],
     )
+    if any(abs(b.epsilon + b.spent_epsilon - b.budget_epsilon) > 1e-3 * b.budget_epsilon for b in balances):
+        typer.echo(
+            "With a delta above 0 charges cost less together than one by one, so that what is left and what is spent "
+            "need not add up to the budget."
+        )
     if any(balance.unaccounted for balance in balances):
         typer.echo("Unaccounted releases have no proven guarantee, and no budget covers them.")
 
@@ -132,7 +137,11 @@ def verify(
     if json_output:
         typer.echo(json.dumps({"ok": found.ok, **asdict(found)}, indent=2))
     elif found.ok:
-        typer.echo(f"All {found.entries} entries are as they were written, and every budget is kept.")
+        written = counted(found.entries - 1, "entry", "entries")
+        typer.echo(
+            f"All is as it was written, {written} of the history and the ledger's own first one, and every budget is "
+            "kept."
+        )
         if not found.end_seen:
             typer.echo(
                 "This machine has no record of the history's end, so that entries cut off from it would not show."

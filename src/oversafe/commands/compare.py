@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from oversafe.commands.consoles import console
+from oversafe.commands.consoles import console, when_stopped
 from oversafe.commands.options import (
     TABLE,
     DecimalOption,
@@ -112,23 +112,24 @@ def compare(
     from oversafe.report.sources import file_name
 
     options: dict[str, Any] = {} if budgets is None else {"epsilons": budgets}
-    result = run(
-        frame.drop(columns=list(gone)),
-        label,
-        score=score,
-        name=file_name(table),
-        methods=_split(methods) or None,
-        schema=declared,
-        quasi_identifiers=quasi_identifier,
-        classifiers=classifiers,
-        membership=not no_membership,
-        store=resume if resume is not None else report.with_name(f"{report.stem}-cells"),
-        time_limit=limit,
-        random_state=seed,
-        n_jobs=jobs,
-        progress=True,
-        **options,
-    )
+    with when_stopped(lambda: "the same command goes on"):
+        result = run(
+            frame.drop(columns=list(gone)),
+            label,
+            score=score,
+            name=file_name(table),
+            methods=_split(methods) or None,
+            schema=declared,
+            quasi_identifiers=quasi_identifier,
+            classifiers=classifiers,
+            membership=not no_membership,
+            store=resume if resume is not None else report.with_name(f"{report.stem}-cells"),
+            time_limit=limit,
+            random_state=seed,
+            n_jobs=jobs,
+            progress=True,
+            **options,
+        )
     result.to_html(report)
     result.to_json(report.with_suffix(".json"))
     if json_output:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from oversafe.errors import was_interrupted
 from oversafe.text import showable
 
 if TYPE_CHECKING:
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
 
 # What a file or a pipe gets: wide enough that no table has to be broken.
 _WIDE = 160
+_OPTIONS = {
+    "stable_ties=False": "--unstable-ties",
+    "declare it with classes=, or in the schema file": "declare it in the schema file",
+    "(unproven='record', on the command line --record-unproven)": "(--record-unproven)",
+}
 
 
 def console() -> Console:
@@ -27,7 +33,26 @@ def console() -> Console:
 
 def note(message: str) -> None:
     """Print a sentence beside the result, where it does not disturb whoever reads that."""
-    print("oversafe: " + showable(" ".join(message.split())), file=sys.stderr)
+    print("oversafe: " + showable(in_options(" ".join(message.split()))), file=sys.stderr)
+
+
+def in_options(text: str) -> str:
+    """Return a sentence of the library with the command line's options in place of Python's arguments."""
+    for argument, option in _OPTIONS.items():
+        text = text.replace(argument, option)
+    return text
+
+
+@contextmanager
+def when_stopped(told: Callable[[], str]) -> Iterator[None]:
+    """Have a Ctrl-C within the block say what stands, after what it says already."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemError) as error:
+        if not was_interrupted(error):
+            raise
+        said = str(error) if isinstance(error, KeyboardInterrupt) else ""
+        raise KeyboardInterrupt("; ".join(filter(None, (said, told())))) from error
 
 
 @contextmanager

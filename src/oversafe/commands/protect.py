@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oversafe.commands.budget import LedgerKeyOption, ledger_notes
-from oversafe.commands.consoles import console, note, progress
+from oversafe.commands.consoles import console, in_options, note, progress, when_stopped
 from oversafe.commands.options import (
     TABLE,
     DecimalOption,
@@ -179,17 +180,21 @@ def protect(
         check_labels(frame[label])
     elif rows is None and (found := int(frame.count().execute())) > _MOST_ROWS:
         raise InputError(f"the table has {found} rows; say how many the release is to have with --rows")
-    _warn_of_a_weak_epsilon(protector.get_params().get("epsilon"))
-    with progress(f"Protecting with {method}") as show, ledger_notes():
+    _warn_of_a_weak_promise(protector.get_params())
+    with when_stopped(_charged_since(account)), progress(f"Protecting with {method}") as show, ledger_notes():
         protector.on_progress = show
-        if large is not None:
-            X, y = protector.fit_source(frame, label).sample(rows)
-        elif rows is not None:
-            X, y = protector.fit(frame.drop(columns=label), frame[label]).sample(rows)
-        else:
-            X, y = protector.fit_resample(frame.drop(columns=label), frame[label])
+        with when_stopped(lambda: "nothing was written"):
+            if large is not None:
+                X, y = protector.fit_source(frame, label).sample(rows)
+            elif rows is not None:
+                X, y = protector.fit(frame.drop(columns=label), frame[label]).sample(rows)
+            else:
+                X, y = protector.fit_resample(frame.drop(columns=label), frame[label])
         entry = None if account is None else _ledger_entry(protector, account, method)
         release = _with_labels(X, label, y, list(frame.columns).index(label))
+        if in_order := not hasattr(protector, "sample"):
+            # In the order of the table, which is often that of its people's numbers.
+            release = _shuffled(release, seed)
         settings = {
             "method": method,
             **{k: str(v) for k, v in protector.get_params().items() if k not in ("schema", "ledger")},
@@ -208,8 +213,9 @@ def protect(
         }
         typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
         return
-    typer.echo(showable(str(protector.guarantee_)))
-    typer.echo(f"Release: {out} ({counted(len(release), 'row')})")
+    typer.echo(showable(in_options(str(protector.guarantee_))))
+    order = ", in random order" if in_order else ""
+    typer.echo(f"Release: {out} ({counted(len(release), 'row')}{order})")
     if out_separator is None and out_decimal is None and out.suffix.lower() == ".csv" and large is None:
         from oversafe.data.files import separator_of
 
@@ -222,6 +228,12 @@ def protect(
         typer.echo(advice)
     if account is not None:
         typer.echo(f"Budget: {account.remaining()}")
+
+
+def _shuffled(release: pd.DataFrame, seed: int | None) -> pd.DataFrame:
+    import numpy as np
+
+    return release.sample(frac=1, random_state=np.random.default_rng(seed), ignore_index=True)
 
 
 def _with_labels(X: pd.DataFrame, label: str, y: Any, position: int) -> pd.DataFrame:
@@ -267,9 +279,31 @@ def _account(
     return account
 
 
-def _warn_of_a_weak_epsilon(epsilon: float | None) -> None:
-    from oversafe.privacy.guarantee import LARGEST_EPSILON
+def _charged_since(account: DatasetLedger | None) -> Callable[[], str]:
+    """Return what tells which charges a data set's budget has had from now on."""
+    if account is None:
+        return lambda: ""
+    before = len(account.ledger.history(account.name))
 
+    def told() -> str:
+        since = account.ledger.history(account.name)[before:]
+        charges = [f"epsilon = {entry.epsilon:g}" for entry in since if entry.kind == "charge"]
+        return (
+            f"{' and '.join(charges)} was charged already, and stands" if charges else "nothing was charged"
+        )
+
+    return told
+
+
+def _warn_of_a_weak_promise(settings: dict[str, Any]) -> None:
+    from oversafe.privacy.guarantee import LARGEST_DELTA, LARGEST_EPSILON
+
+    epsilon, delta = settings.get("epsilon"), settings.get("delta")
+    if delta is not None and delta > LARGEST_DELTA:
+        note(
+            f"delta = {delta:g} is a large one: with this probability anything may be told of a person; use far less "
+            f"than 1 over the number of rows, and at most {LARGEST_DELTA:g}"
+        )
     if epsilon is not None and epsilon > LARGEST_EPSILON:
         note(
             f"epsilon = {epsilon:g} promises next to nothing: what is guessed about a person may become up to "

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from oversafe.commands.consoles import console
+from oversafe.commands.consoles import console, when_stopped
 from oversafe.commands.options import seconds_of
 from oversafe.commands.outputs import check_page
 
@@ -54,15 +54,16 @@ def reproduce(
     from oversafe.report.reproduction import reproduction_summary, write_reproduction
 
     store = resume if resume is not None else page.with_name(f"{page.stem}-cells")
-    found = run(
-        paper,
-        quick=not full,
-        data_sets=data_set or None,
-        store=store,
-        time_limit=limit,
-        n_jobs=jobs,
-        progress=True,
-    )
+    with when_stopped(lambda: "the same command goes on"):
+        found = run(
+            paper,
+            quick=not full,
+            data_sets=data_set or None,
+            store=store,
+            time_limit=limit,
+            n_jobs=jobs,
+            progress=True,
+        )
     write_reproduction(found, page)
     console().print(reproduction_summary(found))
     typer.echo(f"Report: {page}")

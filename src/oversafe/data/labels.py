@@ -59,7 +59,9 @@ def found_classes(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]
             f"the labels cannot be put in order ({error}); give numbers or text, not both"
         ) from error
     if len(classes) < 2:
-        raise InputError(f"the labels need to have more than 1 class; got 1 class ({classes[0]!r}) instead")
+        raise InputError(
+            f"the labels need to have more than 1 class; got 1 class ({classes.tolist()[0]!r}) instead"
+        )
     return classes, codes.astype(np.int64).ravel()
 
 
@@ -95,5 +97,5 @@ def check_labels(labels: pd.Series) -> None:
     check_class_count(n_classes, len(labels))
     if n_classes < 2:
         raise InputError(
-            f"the labels need to have more than 1 class; got 1 class ({labels.iloc[0]!r}) instead"
+            f"the labels need to have more than 1 class; got 1 class ({labels.iloc[:1].tolist()[0]!r}) instead"
         )

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 from joblib import Parallel, delayed
 
-from oversafe.errors import InputError
+from oversafe.errors import InputError, was_interrupted
 from oversafe.experiment.store import Cell, Store, cell_key, plain
 
 # Of a row beside the settings and the results.
@@ -95,9 +95,13 @@ def run_grid(
     # The wall clock, because it means the same in every process.
     deadline = None if time_limit is None else time.time() + time_limit
     with _bar(len(cells), len(known), progress) as advance:
-        for cell in _run_all(function, missing, place, deadline, n_jobs):
-            known[cell.key] = cell
-            advance(cell)
+        try:
+            for cell in _run_all(function, missing, place, deadline, n_jobs):
+                known[cell.key] = cell
+                advance(cell)
+        except KeyboardInterrupt as error:
+            kept = sum(cell.status == "done" for cell in known.values()) if place is not None else 0
+            raise KeyboardInterrupt(f"{kept} of {len(cells)} cells are kept") from error
     return _table([known[cell.key] for cell in cells])
 
 
@@ -161,7 +165,9 @@ def _run(function: Callable[..., Any], cell: Cell, place: Store | None, deadline
             place.write(done)
         return done
     except Exception as error:
-        # Whatever a cell raises, the others go on; a stop from the keyboard is no Exception and ends the run.
+        # Whatever a cell raises, the others go on; a stop from the keyboard ends the run.
+        if was_interrupted(error):
+            raise KeyboardInterrupt from error
         failed = Cell(
             cell.key,
             cell.settings,

@@ -137,7 +137,7 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row."""
         features = self._again(X)
-        return self.classifier_.predict(features)
+        return self.classifier_.predict(features).astype(self.classes_.dtype)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class, in the order of ``classes_``, as if all were equally frequent."""

@@ -159,19 +159,27 @@ def _results(
 ) -> NDArray[np.float64]:
     """Return the mechanism's results on a table, one per row."""
     if vectorized:
-        results = np.asarray(run(table, rng, trials), dtype=float)
+        results = _numbers(run(table, rng, trials))
         if results.ndim == 0 or len(results) != trials:
             raise InputError(
                 f"the mechanism returned results of shape {results.shape}; {trials} rows were asked for"
             )
         return results.reshape(trials, -1)
     if n_jobs in (None, 1):
-        return np.array([np.ravel(run(table, rng)) for _ in range(trials)], dtype=float)
+        return _numbers([np.ravel(run(table, rng)) for _ in range(trials)])
     from joblib import Parallel, delayed
 
-    return np.array(
-        Parallel(n_jobs=n_jobs)(delayed(_one)(run, table, child) for child in rng.spawn(trials)), dtype=float
-    )
+    return _numbers(Parallel(n_jobs=n_jobs)(delayed(_one)(run, table, child) for child in rng.spawn(trials)))
+
+
+def _numbers(results: Any) -> NDArray[np.float64]:
+    try:
+        return np.asarray(results, dtype=float)
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"the mechanism's results are no numbers ({error}); return numbers, as many each time, such as 0 and 1 for "
+            "two words"
+        ) from error
 
 
 def _one(run: Callable[..., Any], table: Any, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -42,7 +42,13 @@ class Verification:
 
 def filter_of(budget: Mapping[str, Any]) -> Filter:
     """Return the filter that a data set's first entry describes."""
-    return Filter(budget["epsilon"], budget["delta"], tuple(budget["orders"]), tuple(budget["weights"]))
+    return Filter(
+        budget["epsilon"],
+        budget["delta"],
+        tuple(budget["orders"]),
+        tuple(budget["weights"]),
+        budget.get("sum_delta", 0.0),
+    )
 
 
 def spent_of(body: Mapping[str, Any]) -> Spent:

@@ -87,7 +87,7 @@ class Balance:
     budget_epsilon, budget_delta : float
         What all charges together keep to. This, and not what is spent so far, is the promise.
     spent_epsilon : float
-        The smallest budget, at the same delta, that would have allowed the charges so far.
+        The smallest budget, at the same delta, by whose rule the charges so far would have been allowed.
     added_epsilon, added_delta : float
         What adding up the charges' own figures gives.
     relation, unit, rows_per_unit
@@ -213,9 +213,10 @@ def next_body(
 def _overdraft(name: str, keeper: Filter, spent: Spent, cost: Cost) -> str:
     asked = f"epsilon = {cost.epsilon:g}" + (f", delta = {cost.delta:g}" if cost.delta else "")
     rest = f"epsilon = {left(keeper.left_epsilon(spent))}"
-    if keeper.delta:
-        own = left(keeper.left_delta(spent))
-        rest += f" (or delta = {own} for figures that cannot be composed more tightly)"
+    if cost.own_delta or (cost.delta and spent.rule == "sums"):
+        rest += f" and delta = {left(keeper.left_delta(spent))}"
+    elif cost.delta:
+        rest += " for a release without a delta"
     budget = f"{keeper.epsilon:g}" + (f", delta = {keeper.delta:g}" if keeper.delta else "")
     return f"the budget of {name!r} (epsilon = {budget}) has {rest} left, and {asked} was asked for; nothing was spent"
 

@@ -33,6 +33,8 @@ _SUMS = Context(prec=50, rounding=ROUND_CEILING)
 # Orders on both sides of the best one for the budget, by powers of the square root of 2.
 _STEPS = range(-6, 7)
 _WEIGHT_FALL = 3.0
+# Of delta, for mechanisms whose divergences are known but whose figures are added up.
+_SUM_SHARE = 1 / 50
 # Of the logarithm that decides: far above the rounding of its floats, far below what anyone would notice.
 _GUARD = 1e-9
 
@@ -69,8 +71,6 @@ class Spent:
         Sums over the charges.
     renyi : tuple of float
         Sums at each order, rounded upwards.
-    plain : bool
-        Whether the sum of the epsilons bounds the loss but for ``own_delta``.
     charges : int
         How many there were.
     """
@@ -80,7 +80,6 @@ class Spent:
     delta: Decimal
     own_delta: Decimal
     renyi: tuple[float, ...]
-    plain: bool = True
     charges: int = 0
 
     def plus(self, cost: Cost, rule: Rule | None) -> Spent:
@@ -93,32 +92,19 @@ class Spent:
             _SUMS.add(self.own_delta, _decimal(cost.own_delta)),
             # A finite cap, for JSON; at it an order allows nothing any more.
             tuple(min(total, 1e300) for total in renyi),
-            self.plain and cost.own_delta == cost.delta,
             self.charges + 1,
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the sums as plain values for JSON, without loss."""
         sums = {name: str(getattr(self, name)) for name in ("epsilon", "delta", "own_delta")}
-        return {
-            "rule": self.rule,
-            **sums,
-            "renyi": list(self.renyi),
-            "plain": self.plain,
-            "charges": self.charges,
-        }
+        return {"rule": self.rule, **sums, "renyi": list(self.renyi), "charges": self.charges}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Spent:
         """Return the sums that :meth:`to_dict` wrote down."""
         sums = {name: Decimal(plain[name]) for name in ("epsilon", "delta", "own_delta")}
-        return cls(
-            plain["rule"],
-            **sums,
-            renyi=tuple(plain["renyi"]),
-            plain=plain["plain"],
-            charges=plain["charges"],
-        )
+        return cls(plain["rule"], **sums, renyi=tuple(plain["renyi"]), charges=plain["charges"])
 
 
 @dataclass(frozen=True)
@@ -132,6 +118,9 @@ class Filter:
     orders, weights : tuple of float
         The Renyi orders that are watched, and what share of delta's Renyi half each of them may use; fixed before
         the first charge.
+    sum_delta : float
+        How much of delta is for the deltas of mechanisms with known divergences, while epsilons add up to the budget;
+        fixed likewise.
 
     See Also
     --------
@@ -150,6 +139,7 @@ class Filter:
     delta: float
     orders: tuple[float, ...]
     weights: tuple[float, ...]
+    sum_delta: float = 0.0
 
     @classmethod
     def of(cls, epsilon: float, delta: float) -> Filter:
@@ -166,9 +156,8 @@ class Filter:
             order = float(round(order)) if order >= 4 else max(1.01, round(order, 2))
             weights[order] = weights.get(order, 0.0) + _WEIGHT_FALL ** -abs(step)
         total = math.fsum(weights.values())
-        return cls(
-            float(epsilon), float(delta), tuple(weights), tuple(share / total for share in weights.values())
-        )
+        shares = tuple(share / total for share in weights.values())
+        return cls(float(epsilon), float(delta), tuple(weights), shares, float(delta) * _SUM_SHARE)
 
     @property
     def empty(self) -> Spent:
@@ -212,7 +201,9 @@ class Filter:
             return sum_fits and spent.delta <= _decimal(self.delta)
         if spent.own_delta > _decimal(self.delta) / 2:
             return False
-        return (sum_fits and spent.plain) or self._excess(spent.renyi, self.epsilon) <= slack - _GUARD
+        if sum_fits and self._adds_up(spent):
+            return True
+        return self._excess(spent.renyi, self.epsilon) <= slack - _GUARD
 
     def left_epsilon(self, spent: Spent) -> float:
         """Return the largest pure epsilon that could still be charged."""
@@ -236,9 +227,14 @@ class Filter:
     def used_epsilon(self, spent: Spent) -> float:
         """Return the smallest epsilon of a budget, all else alike, that would have allowed the charges so far."""
         total = float(spent.epsilon)
-        if spent.rule != "renyi" or not self.orders or self._excess(spent.renyi, total) > 0:
+        if spent.rule != "renyi" or not self.orders:
             return total
-        return total - _bisect(lambda less: self._excess(spent.renyi, total - less) <= 0, 0.0, total)
+        most = min(total, self.epsilon) if self._adds_up(spent) else self.epsilon
+        return most - _bisect(lambda less: self._excess(spent.renyi, most - less) <= 0, 0.0, most)
+
+    def _adds_up(self, spent: Spent) -> bool:
+        """Whether the sum of the epsilons bounds the loss, but for ``own_delta`` and ``sum_delta``."""
+        return spent.delta - spent.own_delta <= _decimal(self.sum_delta)
 
     def _excess(self, renyi: Sequence[float], epsilon: float) -> float:
         # Positive when too much was spent: log(1 / delta_renyi) - log(sum of w / c * exp((order - 1) (epsilon - S))).
@@ -252,7 +248,7 @@ class Filter:
         if largest == -math.inf:
             return math.inf
         return (
-            -math.log(self.delta / 2)
+            -math.log(self.delta / 2 - self.sum_delta)
             - largest
             - math.log(math.fsum(math.exp(e - largest) for e in exponents))
         )

@@ -133,6 +133,7 @@ class Ledger:
             "rows_per_unit": rows_per_unit,
             "orders": list(budget.orders),
             "weights": list(budget.weights),
+            "sum_delta": budget.sum_delta,
             "spent": budget.empty.to_dict(),
             "unaccounted": 0,
             "oversafe": _version(),

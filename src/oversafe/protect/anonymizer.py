@@ -44,6 +44,8 @@ class KAnonymizer(Sampler):
     each part again, as long as both sides keep at least ``k_anonymity`` rows and the other demands.
     Categories are cut along their hierarchy, or by frequency without one. Every row then carries its
     group's median of numbers and dates, and the most frequent category; other columns stay as they are.
+    The rows keep their order, which is often that of the people's numbers: ``oversafe protect`` shuffles them, and
+    so should whoever hands out the result.
 
     Parameters
     ----------

@@ -320,7 +320,10 @@ class Shape:
                     f"a sparse matrix of {X.shape[0]:,} x {X.shape[1]:,} cells was given, and they are written out; "
                     f"give at most {_MOST_SPARSE_CELLS:,}, or leave columns out"
                 )
-            kind, columns, dtype = "sparse", [f"x{i}" for i in range(X.shape[1])], X.dtype
+            from scipy.sparse import sparray
+
+            kind = "sparse array" if isinstance(X, sparray) else "sparse matrix"
+            columns, dtype = [f"x{i}" for i in range(X.shape[1])], X.dtype
         else:
             array = _as_array(X)
             if array.ndim != 2:
@@ -350,7 +353,7 @@ class Shape:
                 if isinstance(dtype, pd.SparseDtype):
                     table[name] = table[name].sparse.to_dense()
         else:
-            values = X.toarray() if self.kind == "sparse" else _as_array(X)
+            values = X.toarray() if self.kind.startswith("sparse") else _as_array(X)
             table = pd.DataFrame(values, columns=self.columns)
             if self.dtype is not None and self.dtype == object:
                 table = table.infer_objects()
@@ -388,10 +391,10 @@ class Shape:
             X: Any = table.astype(self.dtype).set_axis(self.columns, axis=1)
         else:
             X = table.to_numpy(dtype=_roomy(self.dtype))
-            if self.kind == "sparse":
-                from scipy.sparse import csr_matrix
+            if self.kind.startswith("sparse"):
+                from scipy.sparse import csr_array, csr_matrix
 
-                X = csr_matrix(X)
+                X = csr_array(X) if self.kind == "sparse array" else csr_matrix(X)
             X = X.tolist() if self.kind == "list" else X
         return X, self._restore_labels(labels.reset_index(drop=True))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -48,7 +49,13 @@ METHODS: Mapping[str, type[Protector]] = {
 
 def plugins() -> dict[str, EntryPoint]:
     """Return the methods that installed packages bring; none takes the place of one of ours."""
-    return {point.name: point for point in entry_points(group=PLUGINS) if point.name not in METHODS}
+    found = {point.name: point for point in entry_points(group=PLUGINS)}
+    for name in METHODS.keys() & found.keys():
+        warnings.warn(
+            f"the plugin {name!r} ({found.pop(name).value}) has the name of a method of oversafe's own and is not used",
+            stacklevel=2,
+        )
+    return found
 
 
 def method_names() -> list[str]:

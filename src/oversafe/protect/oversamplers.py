@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar
 
 import numpy as np
@@ -85,7 +86,7 @@ class _Adapter(Sampler):
             with np.errstate(all="ignore"):
                 resampled, new_codes = sampler.fit_resample(matrix / unit, codes)
         except (ValueError, RuntimeError) as error:
-            raise InputError(self._explain(error, labels)) from error
+            raise InputError(self._explain(error, labels, classes)) from error
         self.sampling_strategy_ = {classes[code]: count for code, count in sampler.sampling_strategy_.items()}
         self._picked = getattr(sampler, "sample_indices_", None)
         return resampled * unit, new_codes, classes
@@ -106,7 +107,7 @@ class _Adapter(Sampler):
             parameters["sampling_strategy"] = {position[k]: v for k, v in strategy.items()}
         return parameters
 
-    def _explain(self, error: Exception, labels: pd.Series) -> str:
+    def _explain(self, error: Exception, labels: pd.Series, classes: Any) -> str:
         counts = labels.value_counts()
         smallest, rows = counts.index[-1], int(counts.iloc[-1])
         needed = getattr(self, "k_neighbors", getattr(self, "n_neighbors", None))
@@ -120,7 +121,9 @@ class _Adapter(Sampler):
                 f"{type(self).__name__} cannot resample this table: the rows of a cluster are all alike; use SMOTE or "
                 "RandomOverSampler"
             )
-        return f"{type(self).__name__} cannot resample this table: {str(error).partition(chr(10))[0]}"
+        # Its classes are the codes that it was given.
+        said = re.sub(r"\bclass (\d+)", lambda m: f"class {str(classes[int(m[1])])!r}", str(error))
+        return f"{type(self).__name__} cannot resample this table: {said.partition(chr(10))[0]}"
 
 
 class _Picker(_Adapter):
@@ -132,7 +135,7 @@ class _Picker(_Adapter):
         self.schema_ = self._check_schema(table, self.schema)
         self.guarantee_ = Guarantee.none(*self._reasons)
         self._run(np.zeros((len(table), 1)), [], labels)
-        picked = self._picked
+        picked = self.sample_indices_ = self._picked
         return table.iloc[picked].reset_index(drop=True), labels.iloc[picked].reset_index(drop=True)
 
 
@@ -143,6 +146,11 @@ class RandomOverSampler(_Picker):
     Parameters
     ----------
     {sampling_strategy, random_state, schema}
+
+    Attributes
+    ----------
+    sample_indices_ : array of int
+        Where in X each row of the result stands. The result does not have the index of X, which may name people.
 
     See Also
     --------
@@ -181,6 +189,11 @@ class RandomUnderSampler(_Picker):
     {sampling_strategy, random_state, schema}
     replacement : bool, default=False
         Whether a row may be picked twice.
+
+    Attributes
+    ----------
+    sample_indices_ : array of int
+        Where in X each row of the result stands. The result does not have the index of X, which may name people.
 
     See Also
     --------
@@ -259,11 +272,41 @@ class SMOTENC(SMOTE):
     Parameters
     ----------
     {sampling_strategy, random_state, schema, k_neighbors}
+    categorical_features : None or "auto", optional
+        For code that was written for imbalanced-learn. Columns of text or of the dtype "category" are categories, and
+        what the schema says.
 
     See Also
     --------
     imblearn.over_sampling.SMOTENC : What does the work.
     """
+
+    def __init__(
+        self,
+        *,
+        sampling_strategy: Any = "auto",
+        random_state: int | None = None,
+        schema: Schema | None = None,
+        k_neighbors: int = 5,
+        categorical_features: str | None = None,
+    ):
+        super().__init__(
+            sampling_strategy=sampling_strategy,
+            random_state=random_state,
+            schema=schema,
+            k_neighbors=k_neighbors,
+        )
+        self.categorical_features = categorical_features
+
+    def _parameters(self, labels: pd.Series, classes: Any) -> dict[str, Any]:
+        parameters = super()._parameters(labels, classes)
+        given = parameters.pop("categorical_features")
+        if given is not None and not (isinstance(given, str) and given == "auto"):
+            raise InputError(
+                f"categorical_features = {given!r} was given; leave it out, and give the columns that are categories "
+                "the dtype 'category', or declare them in a schema"
+            )
+        return parameters
 
     def _encode(self, schema: Schema, table: pd.DataFrame) -> tuple[NDArray[Any], list[bool]]:
         blocks, nominal = [], []
@@ -382,6 +425,8 @@ class SVMSMOTE(_Adapter):
         How many neighbours decide whether a row is noise.
     out_step : float, default=0.5
         How far beyond a row a line may go.
+    svm_estimator : estimator, optional
+        The classifier; an SVC when not given.
 
     See Also
     --------
@@ -399,6 +444,7 @@ class SVMSMOTE(_Adapter):
         k_neighbors: int = 5,
         m_neighbors: int = 10,
         out_step: float = 0.5,
+        svm_estimator: Any = None,
     ):
         self.sampling_strategy = sampling_strategy
         self.random_state = random_state
@@ -406,6 +452,7 @@ class SVMSMOTE(_Adapter):
         self.k_neighbors = k_neighbors
         self.m_neighbors = m_neighbors
         self.out_step = out_step
+        self.svm_estimator = svm_estimator
 
 
 @described(SAMPLER)
@@ -421,6 +468,10 @@ class KMeansSMOTE(_Adapter):
         How many clusters, or what finds them.
     cluster_balance_threshold : float or "auto", default="auto"
         The share of a class that a cluster needs.
+    density_exponent : float or "auto", default="auto"
+        How much sparse clusters are preferred.
+    n_jobs : int, optional
+        As in joblib.
 
     See Also
     --------
@@ -438,6 +489,8 @@ class KMeansSMOTE(_Adapter):
         k_neighbors: int = 2,
         kmeans_estimator: Any = None,
         cluster_balance_threshold: Any = "auto",
+        density_exponent: Any = "auto",
+        n_jobs: int | None = None,
     ):
         self.sampling_strategy = sampling_strategy
         self.random_state = random_state
@@ -445,6 +498,8 @@ class KMeansSMOTE(_Adapter):
         self.k_neighbors = k_neighbors
         self.kmeans_estimator = kmeans_estimator
         self.cluster_balance_threshold = cluster_balance_threshold
+        self.density_exponent = density_exponent
+        self.n_jobs = n_jobs
 
 
 def as_interpolated(schema: Schema) -> Schema:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ class OwnMethod(BaseEstimator):
         elif hasattr(method, "sample"):
             fitted = method.fit(X, y)
             method = method if fitted is None else fitted
-            made = method.sample()
+            made = drawn(method, len(X))
         else:
             made = method(X, y)
         stated = getattr(method, "guarantee_", None)
@@ -50,6 +51,14 @@ class OwnMethod(BaseEstimator):
             stated if isinstance(stated, Guarantee) else Guarantee.none("the method states none")
         )
         return _release(made, X, y, type(self.wrapped).__name__)
+
+
+def drawn(method: Any, n: int) -> Any:
+    """Return a fitted method's sample: of n rows, where it has to be told how many."""
+    told = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = signature(method.sample).parameters.values()
+    needed = any(p.default is Parameter.empty and p.kind in told for p in parameters)
+    return method.sample(n) if needed else method.sample()
 
 
 def own_method(name: str, given: Any) -> Any:

@@ -20,6 +20,14 @@ from oversafe.errors import InputError
 from oversafe.privacy.oversampling import Bases
 
 _BLOCK = 256
+# A tree of cuts pays for tables of more rows and up to so many columns.
+_TREE_ROWS = 2000
+_TREE_DIMENSIONS = 12
+# How many near rows are looked at beyond the neighbours, at first and where ties need more.
+_SPARE = (8, 56, 440)
+_ASKED = 20_000
+# Of squared distances: what may vanish in them.
+_UNDERFLOW = 1e-300
 
 
 @dataclass(frozen=True)
@@ -104,10 +112,6 @@ def stable_neighbours(X: Any, k_neighbors: int, *, n_jobs: int | None = None) ->
     array of shape (records, k_neighbors)
         Positions; the order within a row has no meaning.
     """
-    from joblib import Parallel, delayed
-
-    from oversafe.protect._smote_kernels import neighbour_lists
-
     X = _matrix(X)
     n, d = X.shape
     if isinstance(k_neighbors, bool) or not hasattr(k_neighbors, "__index__") or not 1 <= k_neighbors < n:
@@ -123,41 +127,100 @@ def stable_neighbours(X: Any, k_neighbors: int, *, n_jobs: int | None = None) ->
     lists = np.empty((n, k), dtype=np.int64)
     certain = np.empty(n, dtype=np.int64)
     low, high = np.empty(n), np.empty(n)
-    Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(neighbour_lists)(
-            scaled, codes, k, relative, 1e-300, at, min(at + _BLOCK, n), lists, certain, low, high
-        )
-        for at in range(0, n, _BLOCK)
-    )
-    open_rows = np.flatnonzero(certain < k)
-    if len(open_rows):
-        _settle(X, scaled, codes, k, open_rows, lists, certain, low, high)
+    search = _Search(X, scaled, codes, k, relative, lists, certain, low, high, n_jobs)
+    rest = np.arange(n)
+    if n > _TREE_ROWS and d <= _TREE_DIMENSIONS:
+        rest = search.in_tree(rest)
+    search.among_all(rest)
     return lists
 
 
-def _settle(
-    X: NDArray[np.float64],
-    scaled: NDArray[np.float64],
-    codes: NDArray[np.int64],
-    k: int,
-    open_rows: NDArray[np.int64],
-    lists: NDArray[np.int64],
-    certain: NDArray[np.int64],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-) -> None:
-    """Decide in whole numbers of any size what floating point left open."""
-    from oversafe.protect._smote_kernels import COINCIDES, distances
+@dataclass
+class _Search:
+    """One search: what is searched, and where the answers are written."""
 
-    whole = _whole_numbers(X)
-    found = np.empty(len(X))
-    for i in open_rows:
-        distances(scaled, codes, i, found)
-        candidates = np.flatnonzero((found >= low[i]) & (found <= high[i]) & (found != COINCIDES))
-        gaps = whole[candidates] - whole[i]
+    X: NDArray[np.float64]
+    scaled: NDArray[np.float64]
+    codes: NDArray[np.int64]
+    k: int
+    relative: float
+    lists: NDArray[np.int64]
+    certain: NDArray[np.int64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    n_jobs: int | None
+
+    def among_all(self, rows: NDArray[np.int64]) -> None:
+        """Write the lists of rows after a look at every other."""
+        from joblib import Parallel, delayed
+
+        from oversafe.protect._smote_kernels import neighbour_lists
+
+        facts = (self.scaled, self.codes, self.k, self.relative, _UNDERFLOW)
+        answers = (self.lists, self.certain, self.low, self.high)
+        Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(neighbour_lists)(*facts, rows[at : at + _BLOCK], *answers)
+            for at in range(0, len(rows), _BLOCK)
+        )
+        everyone = np.arange(len(self.X))
+        for i in rows[self.certain[rows] < self.k]:
+            self._settle(i, everyone)
+
+    def in_tree(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Write the lists of the rows that a tree can tell for certain, and return the others."""
+        from joblib import effective_n_jobs
+        from scipy.spatial import cKDTree
+
+        from oversafe.protect._smote_kernels import neighbours_among
+
+        k, workers = self.k, effective_n_jobs(self.n_jobs)
+        # Of rows that coincide, the first k + 1 are all that can be anybody's neighbours.
+        order = np.argsort(self.codes, kind="stable")
+        starts = np.searchsorted(self.codes[order], self.codes)
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        late = place - starts > k
+        self.lists[late] = order[starts[late][:, None] + np.arange(k)]
+        kept = np.flatnonzero(~late)
+        # Rows that lie together are asked for together.
+        kept = kept[cKDTree(self.scaled[kept], balanced_tree=False).indices]
+        tree = cKDTree(self.scaled[kept], balanced_tree=False)
+        waiting = kept
+        for spare in _SPARE:
+            width = k + 1 + spare
+            if width > len(kept):
+                break
+            unsettled = []
+            for at in range(0, len(waiting), _ASKED):
+                asked = waiting[at : at + _ASKED]
+                reach, near = tree.query(self.scaled[asked], width, workers=workers)
+                # In the order of their positions, by which ties are broken.
+                near = np.sort(kept[near], axis=1)
+                done = neighbours_among(
+                    self.scaled, self.codes, k, self.relative, _UNDERFLOW, asked, near, reach[:, -1] ** 2,
+                    self.lists, self.certain, self.low, self.high,
+                )  # fmt: skip
+                for r in np.flatnonzero(done & (self.certain[asked] < k)):
+                    self._settle(asked[r], near[r])
+                unsettled.append(asked[~done])
+            waiting = np.concatenate(unsettled) if unsettled else waiting[:0]
+        return waiting
+
+    def _settle(self, i: np.int64, near: NDArray[np.int64]) -> None:
+        """Decide in whole numbers of any size what floating point left open."""
+        from oversafe.protect._smote_kernels import COINCIDES, distances
+
+        among = np.append(i, near[near != i])
+        found = np.empty(len(among))
+        distances(self.scaled[among], self.codes[among], 0, found)
+        doubtful = (found >= self.low[i]) & (found <= self.high[i]) & (found != COINCIDES)
+        candidates = among[doubtful]
+        whole = _whole_numbers(self.X[np.append(candidates, i)])
+        gaps = whole[:-1] - whole[-1]
         # A stable sort, so that ties keep the order of their positions.
         order = sorted(range(len(candidates)), key=(gaps * gaps).sum(axis=1).__getitem__)
-        lists[i, certain[i] :] = candidates[order[: k - certain[i]]]
+        sure = self.certain[i]
+        self.lists[i, sure:] = candidates[order[: self.k - sure]]
 
 
 def _matrix(X: Any) -> NDArray[np.float64]:

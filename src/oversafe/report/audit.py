@@ -22,6 +22,7 @@ from oversafe.attack.release_attacks import (
 )
 from oversafe.data import read_table
 from oversafe.data.column import value_keys
+from oversafe.errors import was_interrupted
 from oversafe.experiment.certainty import with_certain_records
 from oversafe.privacy import Guarantee, read_manifest
 from oversafe.report.headlines import headline
@@ -244,7 +245,9 @@ def audit(
         done += work_of(title)
         try:
             finding = _find(step) if kept is None or step.is_own else kept.run(title, partial(_find, step))
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemError) as error:
+            if not was_interrupted(error):
+                raise
             # What was found so far is worth its report; what was not tried is named in it.
             not_run[title] = "the audit was stopped during it"
             stopped = True
