@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from imblearn.over_sampling import SMOTE
-from sklearn.preprocessing import MinMaxScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from oversafe import audit
 from oversafe.attack import Linkability
@@ -348,3 +348,33 @@ def test_rows_that_chance_gives_are_not_told_from_the_others():
     real, holdout, made = (people(400).assign(weight=lambda t: rng.normal(size=len(t))) for _ in range(3))
     kept = audit(pd.concat([real, made], ignore_index=True), "y", real=real, holdout=holdout)
     assert "NaiveDistinguisher" in [finding.result.name for finding in kept.findings]
+
+
+@pytest.mark.parametrize("scaler", [StandardScaler, MinMaxScaler])
+def test_a_real_table_in_other_units_does_not_clear_a_release(real, scaler):
+    X, y = real.drop(columns="diagnosis"), real["diagnosis"]
+    scaled = scaler().set_output(transform="pandas").fit_transform(X)
+    X_new, y_new = SMOTE(random_state=0).fit_resample(scaled, y)
+    release = X_new.assign(diagnosis=y_new)
+    report = audit(release, "diagnosis", real=real)
+    assert report.verdict == audit(release, "diagnosis").verdict and report.verdict.level == "exposed"
+    assert "same units" in report.warnings[0] and "'mean_radius'" in report.warnings[0]
+    # In both directions, and not where the units are the same.
+    swapped = audit(
+        release,
+        "diagnosis",
+        real=MinMaxScaler().set_output(transform="pandas").fit_transform(X).assign(diagnosis=y),
+    )
+    assert swapped.verdict.level == "exposed"
+    assert not audit(release, "diagnosis", real=scaled.assign(diagnosis=y)).warnings
+
+
+def test_one_column_in_other_units(augmented, real):
+    report = audit(augmented.assign(mean_radius=augmented["mean_radius"] * 100), "diagnosis", real=real)
+    assert report.verdict.level == "exposed" and "'mean_radius';" in report.warnings[0]
+
+
+def test_records_that_are_not_in_the_real_table_are_told(augmented, real):
+    other = real.assign(**{c: real[c].sample(frac=1, random_state=0).to_numpy() for c in real.columns[:5]})
+    found = by_name(audit(augmented, "diagnosis", real=other))["ReconSMOTE"]
+    assert found.certain_records == 0 and "another table" in found.headline

@@ -40,12 +40,20 @@ class ClassTables:
         The class.
     release, real, holdout : DataFrame
         Its released rows, the real ones they were made from, and real ones that had no part in them.
+    same_units : bool
+        Whether the real rows can show which records that are computed from the release are real.
     """
 
     label: str
     release: pd.DataFrame
     real: pd.DataFrame | None = None
     holdout: pd.DataFrame | None = None
+    same_units: bool = True
+
+    @property
+    def truth(self) -> pd.DataFrame | None:
+        """The real rows where they can be held against what is computed from the release."""
+        return self.real if self.same_units else None
 
 
 @dataclass(frozen=True)
@@ -80,7 +88,12 @@ def attacked_classes(release: pd.Series, real: pd.Series | None) -> list[str]:
 
 
 def class_tables(
-    label: str, column: str, columns: Sequence[Any], tables: Sequence[pd.DataFrame | None]
+    label: str,
+    column: str,
+    columns: Sequence[Any],
+    tables: Sequence[pd.DataFrame | None],
+    *,
+    same_units: bool = True,
 ) -> ClassTables:
     """Return one class of a release, the real table and the holdout, in the given columns."""
 
@@ -93,7 +106,7 @@ def class_tables(
 
     release, real, holdout = (rows(table) for table in tables)
     assert release is not None
-    return ClassTables(label, release, real, holdout)
+    return ClassTables(label, release, real, holdout, same_units)
 
 
 def attack_steps(
@@ -214,7 +227,7 @@ def _geometry(
         return
     yield AttackStep(f"ReconSMOTE on {what}", tables, partial(_reconstruct, tables))
     found = reconstruction_of(results, tables.label)
-    if found is not None and (tables.real is not None or found.details.get("released", 0)):
+    if found is not None and (tables.truth is not None or found.details.get("released", 0)):
         yield AttackStep(f"DistinSMOTE on {what}", tables, partial(_distinguish, tables))
     else:
         not_run[f"DistinSMOTE on {what}"] = "no row of the release was found to be a real record"
@@ -251,11 +264,11 @@ _AGAINST_HOLDOUT: tuple[Callable[[], Any], ...] = (
 
 
 def _reconstruct(tables: ClassTables) -> AttackResult:
-    return _labelled(ReconSMOTE().run(tables.release, real=tables.real), tables)
+    return _labelled(ReconSMOTE().run(tables.release, real=tables.truth), tables)
 
 
 def _distinguish(tables: ClassTables) -> AttackResult | None:
-    truth = None if tables.real is None else is_copy(tables.release, tables.real)
+    truth = None if tables.truth is None else is_copy(tables.release, tables.truth)
     if truth is not None and not truth.any():
         return None
     return _labelled(DistinSMOTE().run(tables.release, truth=truth), tables)

@@ -29,7 +29,7 @@ def with_certain_records(result: Any, tables: ClassTables) -> tuple[Any, int]:
     """
     found = result.details
     if result.name == "ReconSMOTE":
-        return result, len(result.records) if tables.real is None else int(found["recovered"])
+        return result, len(result.records) if tables.truth is None else int(found["recovered"])
     if result.name != "ExactCopies" or not found["copied"]:
         return result, 0
     overlap = release_overlap(tables.release, tables.real)

@@ -279,7 +279,10 @@ def _steps(
     attacked = material.attacked_classes()
     not_run |= why_not_at_all(material.real is not None, material.holdout is not None)
     tables = (material.release, material.real, material.holdout)
-    classes = [class_tables(label, material.label, material.columns, tables) for label in attacked]
+    classes = [
+        class_tables(label, material.label, material.columns, tables, same_units=material.same_units)
+        for label in attacked
+    ]
     for label in sorted(set(value_keys(material.release[material.label])) - set(attacked)):
         largest = class_tables(label, material.label, material.columns, tables)
         not_run[f"every attack on class {label!r}"] = why_not_the_largest(largest)
@@ -302,6 +305,6 @@ def _find(step: AttackStep) -> Finding | None:
     record = shown_record(tables.release, result)
     return replace(
         finding,
-        points=picture(tables.release, result, tables.real, record),
-        record=side_by_side(result, tables.real, record),
+        points=picture(tables.release, result, tables.truth, record),
+        record=side_by_side(result, tables.truth, record),
     )

@@ -42,8 +42,10 @@ def _reconstructed(result: Any, label: str, certain: int) -> str:
     sentence = f"{records} of class {label!r} can be computed from the released rows alone"
     if columns := columns_read([Finding(result, sentence, certain)]):
         sentence += f", {columns}"
-    if (wrong := found - int((result.evidence.get("real_row", np.zeros(found)) >= 0).sum())) and certain:
-        sentence += f"; {wrong} more that were computed are no real records"
+    if wrong := found - int((result.evidence.get("real_row", np.zeros(found)) >= 0).sum()):
+        sentence += f"; {wrong} {'more ' if certain else ''}that were computed are no real records"
+        if not certain:
+            sentence += ", or the release was made from another table than this real one"
     return sentence + "."
 
 

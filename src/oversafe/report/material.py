@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_any_real_numeric_dtype
 
 from oversafe.attack.copies import is_copy
 from oversafe.attack.release_attacks import attacked_classes
@@ -14,6 +15,7 @@ from oversafe.data import Schema
 from oversafe.data.column import value_key, value_keys
 from oversafe.data.labels import check_class_count
 from oversafe.errors import InputError
+from oversafe.text import listed
 
 # How long the attacks take in comparison, for the time that is left. The first two need the release alone, the
 # next two the real table too, the others also a holdout.
@@ -29,6 +31,9 @@ _WORK = {
     "ClosestRecord": 1.0,
 }
 _ALONE, _WITH_REAL = 2, 4
+# Two samples' largest difference of their distributions (Kolmogorov, Smirnov) from which they are told to hardly
+# overlap, or to be unlike; of fewer values it says nothing.
+_ELSEWHERE, _UNLIKE, _FEW = 0.9, 0.4, 7
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,7 @@ class Material:
     holdout: pd.DataFrame | None
     columns: list[str]
     warnings: tuple[str, ...]
+    same_units: bool = True
 
     @classmethod
     def of(
@@ -107,7 +113,14 @@ class Material:
                     f"{again} of the {len(holdout)} rows of the holdout stand in the real table too; if they are the "
                     "same people, the holdout cannot show what chance gives"
                 )
-        return cls(release, label, real, holdout, columns, tuple(warnings))
+        others = [] if real is None else _other_units(release, real, label, columns)
+        if others:
+            warnings.append(
+                "the release and the real table do not seem to be in the same units, unless noise moved the values far: they "
+                f"hardly overlap in {listed(others)}; what the attacks read out of the release was not held against the "
+                "real table, so give that one as the release was made from it"
+            )
+        return cls(release, label, real, holdout, columns, tuple(warnings), not others)
 
     def facts(self) -> dict[str, Any]:
         """What a report says about the tables."""
@@ -127,13 +140,37 @@ class Material:
     def attacked_classes(self) -> list[str]:
         """The classes whose records are at risk."""
         return attacked_classes(
-            self.release[self.label], None if self.real is None else self.real[self.label]
+            self.release[self.label],
+            self.real[self.label] if self.real is not None and self.same_units else None,
         )
 
     def work(self) -> float:
         """How much the attacks will take together, if all can be run."""
         n = _ALONE if self.real is None else _WITH_REAL if self.holdout is None else len(_WORK)
         return max(1, len(self.attacked_classes())) * sum(list(_WORK.values())[:n])
+
+
+def _other_units(release: pd.DataFrame, real: pd.DataFrame, label: str, columns: list[str]) -> list[str]:
+    """Return the columns of numbers whose values hardly overlap between two tables, in none of their classes.
+
+    One column that lies elsewhere is enough for no row to agree. Scaled values may cover the real ones by chance, as
+    standardized ones do those below 1: columns that are only distributed otherwise count where most of them are.
+    """
+    from scipy.stats import ks_2samp
+
+    numbers = [c for c in columns if all(is_any_real_numeric_dtype(t[c].dtype) for t in (release, real))]
+    keys = [value_keys(table[label]).to_numpy() for table in (release, real)]
+    shared = np.intersect1d(*keys)
+    apart = {}
+    for name in numbers:
+        values = [table[name].to_numpy(dtype=float, na_value=np.nan) for table in (release, real)]
+        parts = [[v[(k == of) & ~np.isnan(v)] for v, k in zip(values, keys, strict=True)] for of in shared]
+        found = [ks_2samp(*pair, method="asymp").statistic for pair in parts if min(map(len, pair)) >= _FEW]
+        if found:
+            apart[name] = min(found)
+    others = [name for name, distance in apart.items() if distance >= _ELSEWHERE]
+    unlike = [name for name, distance in apart.items() if distance >= _UNLIKE]
+    return unlike if others or len(unlike) > len(apart) / 2 else []
 
 
 def work_of(title: str) -> float:
