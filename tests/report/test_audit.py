@@ -101,7 +101,7 @@ def test_a_holdout_of_the_same_people_is_noticed(augmented, real, holdout):
 
 def test_linkage_is_not_run_without_a_holdout(augmented, real):
     report = audit(augmented, "diagnosis", real=real)
-    assert not LINKAGE & set(by_name(report)) and "NaiveDistinguisher" in by_name(report)
+    assert LINKAGE & set(by_name(report)) == {"ClosestRecord"} and "NaiveDistinguisher" in by_name(report)
     reason = next(reason for name, reason in report.not_run.items() if "Linkability" in name)
     assert "--holdout" in reason and "--real" not in reason
     alone = audit(augmented, "diagnosis")
@@ -378,3 +378,10 @@ def test_records_that_are_not_in_the_real_table_are_told(augmented, real):
     other = real.assign(**{c: real[c].sample(frac=1, random_state=0).to_numpy() for c in real.columns[:5]})
     found = by_name(audit(augmented, "diagnosis", real=other))["ReconSMOTE"]
     assert found.certain_records == 0 and "another table" in found.headline
+
+
+@pytest.mark.parametrize("changed", [lambda x: x.round(1), lambda x: x * 1.001], ids=["rounded", "scaled"])
+def test_near_copies_are_exposed_without_a_holdout(real, changed):
+    numbers = list(real.columns[:-1])
+    report = audit(real.assign(**changed(real[numbers])), "diagnosis", real=real)
+    assert report.verdict.level == "exposed", report.verdict

@@ -20,7 +20,7 @@ from oversafe.attack.singling_out import SinglingOut
 from oversafe.data.column import value_keys
 from oversafe.errors import InputError
 
-NEED_A_HOLDOUT = "Linkability, SinglingOut, AttributeInference and ClosestRecord"
+NEED_A_HOLDOUT = "Linkability, SinglingOut and AttributeInference"
 
 # Attacks on the same tables must say the same thing twice.
 AUDIT_SEED = 0
@@ -140,7 +140,8 @@ def attack_steps(
                 tables = replace(tables, holdout=None)
             yield AttackStep(f"ExactCopies on {what}", tables, partial(_copies, tables))
             compared.append(tables)
-    yield from _linkage([tables for tables in compared if tables.holdout is not None], results, not_run)
+    yield from _linkage([tables for tables in compared if tables.holdout is not None], not_run)
+    yield from _similarity(compared, results, not_run)
     for tables in compared:
         title = f"NaiveDistinguisher on class {tables.label!r}"
         copied = is_copy(tables.release, tables.real)
@@ -233,9 +234,7 @@ def _geometry(
         not_run[f"DistinSMOTE on {what}"] = "no row of the release was found to be a real record"
 
 
-def _linkage(
-    compared: Sequence[ClassTables], results: Sequence[AttackResult], not_run: dict[str, str]
-) -> Iterator[AttackStep]:
+def _linkage(compared: Sequence[ClassTables], not_run: dict[str, str]) -> Iterator[AttackStep]:
     for make in _AGAINST_HOLDOUT:
         for tables in compared:
             attack = make()
@@ -244,10 +243,17 @@ def _linkage(
                 not_run[title] = "the tables share one column only"
                 continue
             yield AttackStep(title, tables, partial(_against_holdout, attack, tables))
+
+
+def _similarity(
+    compared: Sequence[ClassTables], results: Sequence[AttackResult], not_run: dict[str, str]
+) -> Iterator[AttackStep]:
     for tables in compared:
-        yield AttackStep(
-            f"ClosestRecord on class {tables.label!r}", tables, partial(_closest, tables, results)
-        )
+        title = f"ClosestRecord on class {tables.label!r}"
+        if tables.holdout is None and len(tables.release) < _FEWEST_ROWS:
+            not_run[title] = f"the release has only {len(tables.release)} rows of it"
+        else:
+            yield AttackStep(title, tables, partial(_closest, tables, results))
 
 
 def _title(attack: Any) -> str:

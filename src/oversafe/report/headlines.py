@@ -117,6 +117,8 @@ def _inferred(result: AttackResult, label: str) -> str:
 
 
 def _close(result: AttackResult, label: str) -> str:
+    if result.details["baseline"] != "holdout":
+        return _next_to_one(result, label)
     if result.interval[0] <= 0:
         return (
             f"The released rows of class {label!r} are no closer to the real records than to other people's. "
@@ -125,6 +127,21 @@ def _close(result: AttackResult, label: str) -> str:
     return (
         f"The released rows of class {label!r} are closer to real records than to those of people who had "
         f"no part in it, {result.risk:.0%} of the way from chance to always."
+    )
+
+
+def _next_to_one(result: AttackResult, label: str) -> str:
+    identical = result.details["identical_share_release"]
+    others = "released rows" if identical == 0 else "released rows that are no copies"
+    if identical == 1:
+        return f"Every released row of class {label!r} is equal to a real record; others there are none."
+    if result.interval[0] <= 0:
+        return (
+            f"The {others} of class {label!r} are not next to one real record each. {_beside(result.details)}"
+        )
+    return (
+        f"About {result.risk:.0%} of the {others} of class {label!r} are next to one real record each, as if they had "
+        "been made from it by small changes: twenty times closer to it than to any other."
     )
 
 

@@ -18,19 +18,19 @@ from oversafe.errors import InputError
 from oversafe.text import listed
 
 # How long the attacks take in comparison, for the time that is left. The first two need the release alone, the
-# next two the real table too, the others also a holdout.
+# next three the real table too, the others also a holdout.
 _WORK = {
     "ReconSMOTE": 6.0,
     "DistinSMOTE": 1.0,
     "ExactCopies": 0.5,
+    "ClosestRecord": 1.0,
     "NaiveDistinguisher": 4.0,
     "SinglingOut (univariate)": 1.5,
     "SinglingOut (multivariate)": 1.5,
     "Linkability": 1.5,
     "AttributeInference": 1.5,
-    "ClosestRecord": 1.0,
 }
-_ALONE, _WITH_REAL = 2, 4
+_ALONE, _WITH_REAL = 2, 5
 # Two samples' largest difference of their distributions (Kolmogorov, Smirnov) from which they are told to hardly
 # overlap, or to be unlike; of fewer values it says nothing.
 _ELSEWHERE, _UNLIKE, _FEW = 0.9, 0.4, 7
@@ -116,9 +116,9 @@ class Material:
         others = [] if real is None else _other_units(release, real, label, columns)
         if others:
             warnings.append(
-                "the release and the real table do not seem to be in the same units, unless noise moved the values far: they "
-                f"hardly overlap in {listed(others)}; what the attacks read out of the release was not held against the "
-                "real table, so give that one as the release was made from it"
+                "the release and the real table do not seem to be in the same units, unless noise moved the values "
+                f"far: they hardly overlap in {listed(others)}; what the attacks read out of the release was not held "
+                "against the real table, so give that one as the release was made from it"
             )
         return cls(release, label, real, holdout, columns, tuple(warnings), not others)
 
