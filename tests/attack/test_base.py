@@ -59,3 +59,8 @@ def test_own_attacks_in_an_audit():
     assert alone.not_run["Mine on class '1'"] == "it needs the real table (--real)"
     with pytest.raises(InputError, match="is the class Mine"):
         audit(release, "y", real=real, attacks=[Mine])
+
+
+def test_rounding_is_not_told():
+    result = AttackResult("A", "linkage", 1.0, (1 - 4e-16, 1 + 4e-16), pd.DataFrame())
+    assert result.interval == (1.0, 1.0)

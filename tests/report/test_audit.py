@@ -1,6 +1,7 @@
 """The audit runs what the material allows, and says what it could not."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,11 +10,13 @@ from imblearn.over_sampling import SMOTE
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from oversafe import audit
-from oversafe.attack import Linkability
+from oversafe.attack import AttackResult, Linkability
+from oversafe.commands.outputs import check_page
 from oversafe.data import load_dataset
 from oversafe.errors import InputError
 from oversafe.privacy import Guarantee, write_release
 from oversafe.protect import HistogramSynthesizer, RandomOverSampler
+from oversafe.report.cells import told_risk
 from oversafe.report.demo import demo_schema
 
 
@@ -170,7 +173,9 @@ def test_one_real_row_in_a_synthetic_release_is_certain():
     found = audit(made, "y", real=real, guarantee=Guarantee.pure(1.0, "a theorem"))
     assert by_name(found)["ExactCopies"].certain_records == 1
     assert found.verdict.level == "exposed"
-    assert found.verdict.sentence == "1 real record stands in the release word for word."
+    assert (
+        found.verdict.sentence == "1 real record of the attacked classes stands in the release word for word."
+    )
 
 
 def test_why_the_largest_class_is_not_attacked(real, augmented):
@@ -385,3 +390,39 @@ def test_near_copies_are_exposed_without_a_holdout(real, changed):
     numbers = list(real.columns[:-1])
     report = audit(real.assign(**changed(real[numbers])), "diagnosis", real=real)
     assert report.verdict.level == "exposed", report.verdict
+
+
+def test_identifiers_are_in_the_verdict(real):
+    named = real.assign(patient=[f"P{100000 + i}" for i in range(len(real))])
+    report = audit(named, "diagnosis")
+    assert "'patient'" in report.verdict.sentence and "no release should" in report.verdict.sentence
+    exposed = audit(named, "diagnosis", real=real)
+    assert exposed.verdict.sentence.startswith("15 different real records of the attacked classes")
+    assert "'patient'" in exposed.verdict.sentence
+
+
+def test_every_column_that_a_table_lacks_is_named(augmented, real):
+    report = audit(augmented, "diagnosis", real=real.drop(columns=["mean_radius", "mean_area"]))
+    assert "'mean_radius', 'mean_area'" in report.warnings[0]
+
+
+def test_the_table_without_the_label_is_named(augmented, real):
+    with pytest.raises(InputError, match="the real table has no column 'diagnosis'"):
+        audit(augmented, "diagnosis", real=real.rename(columns={"diagnosis": "label"}))
+    with pytest.raises(InputError, match="guarantee = 'proven'"):
+        audit(augmented, "diagnosis", guarantee="proven")
+
+
+def test_an_audit_is_written_for_its_owner_alone(augmented, tmp_path):
+    report = audit(augmented, "diagnosis")
+    report.to_html(tmp_path / "a.html")
+    report.to_json(tmp_path / "a.json")
+    assert all((tmp_path / name).stat().st_mode & 0o077 == 0 for name in ("a.html", "a.json"))
+    # What it replaces the next time is its own.
+    check_page("--report", tmp_path / "a.html")
+
+
+def test_a_risk_that_may_be_chance_is_told_as_that():
+    result = AttackResult("SinglingOut", "singling-out", 0.08, (0.0, 0.2), pd.DataFrame())
+    assert told_risk(result) == "8 % (not surely above chance)"
+    assert told_risk(replace(result, interval=(0.01, 0.2))) == "8 %"

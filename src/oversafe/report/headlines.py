@@ -52,9 +52,8 @@ def _reconstructed(result: Any, label: str, certain: int) -> str:
 def _copied(result: AttackResult, label: str, certain: int) -> str:
     copied, total = result.details["copied"], result.details["distinct_real"]
     chance = ", no more than by chance" if copied and not certain and result.interval[0] <= 0 else ""
-    return (
-        f"{copied} of the {total} real records of class {label!r} stand in the release as they are{chance}."
-    )
+    records = f"{copied} of the {total} different real records of class {label!r}"
+    return f"{records} stand in the release as they are{chance}."
 
 
 def _distinguished(result: AttackResult, label: str) -> str:

@@ -15,7 +15,7 @@ from oversafe.data import Schema
 from oversafe.data.column import value_key, value_keys
 from oversafe.data.labels import check_class_count
 from oversafe.errors import InputError
-from oversafe.text import listed
+from oversafe.text import did_you_mean, listed, shorten
 
 # How long the attacks take in comparison, for the time that is left. The first two need the release alone, the
 # next three the real table too, the others also a holdout.
@@ -47,6 +47,7 @@ class Material:
     columns: list[str]
     warnings: tuple[str, ...]
     same_units: bool = True
+    naming: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -54,12 +55,20 @@ class Material:
     ) -> Material:
         """Return the tables in the columns that they share, or say why they cannot be compared."""
         tables = {"release": release, "real table": real, "holdout": holdout}
+        for what, table in tables.items():
+            if isinstance(table, pd.DataFrame) and label not in table.columns:
+                names = [str(name) for name in table.columns]
+                raise InputError(
+                    f"the {what} has no column {label!r} to be its label{did_you_mean(label, names)}; "
+                    f"its columns are {listed(names)}"
+                )
         schema = Schema.infer(release, label=label)
         warnings = [
             f"column {name!r} seems to hold {schema[name].naming}; "
             "no release should carry it, and it was left out of the attacks"
             for name in schema.naming_columns
         ]
+        naming = tuple(f"{schema[name].naming} in {shorten(name, 60)!r}" for name in schema.naming_columns)
         columns = [c.name for c in schema.features if c.name not in schema.naming_columns]
         for what, table in tables.items():
             if table is None:
@@ -69,7 +78,7 @@ class Material:
                 missing = [c for c in columns if c not in table.columns]
                 if missing:
                     warnings.append(
-                        f"the {what} has no column {missing[0]!r}; only shared columns were compared"
+                        f"the {what} has no column {listed(missing)}; only shared columns were compared"
                     )
                     columns = [c for c in columns if c in table.columns]
             for name in table.select_dtypes("number").columns.intersection(columns):
@@ -120,7 +129,7 @@ class Material:
                 f"far: they hardly overlap in {listed(others)}; what the attacks read out of the release was not held "
                 "against the real table, so give that one as the release was made from it"
             )
-        return cls(release, label, real, holdout, columns, tuple(warnings), not others)
+        return cls(release, label, real, holdout, columns, tuple(warnings), not others, naming)
 
     def facts(self) -> dict[str, Any]:
         """What a report says about the tables."""

@@ -140,8 +140,8 @@ MEANING: Mapping[Level, tuple[str, str, str]] = {
     "unproven": (
         "Unproven",
         "amber",
-        "That these attacks failed is no promise that others will. Hand it out only to people you trust with the "
-        "original.",
+        "That these attacks failed does not mean that others will fail too. Hand it out only to people you trust "
+        "with the original.",
     ),
     "protected": (
         "Protected",
