@@ -84,7 +84,7 @@ def test_the_summary_can_be_pasted(found):
     text = as_text(found)
     lines = text.splitlines()
     assert lines[0].startswith("EXPOSED: 15 real records")
-    assert "Privacy audit of release.csv (600 rows, 10 columns) alone." in text
+    assert "Privacy audit of release.csv (600 rows, 10 columns and the label) alone." in text
     assert text.isascii() and max(len(line) for line in lines if "oversafe" not in line) <= 76
     assert "  oversafe protect TABLE.csv --label diagnosis" in text
     assert str(found) == text == summary(found).plain

@@ -57,7 +57,7 @@ class Odd(Attack):
 
 def test_own_attacks_in_an_audit():
     real = pd.DataFrame({"a": range(12), "b": range(12, 24), "y": [0] * 8 + [1] * 4})
-    release = real.assign(a=real["a"] + 100, b=real["b"] * 3 % 7)
+    release = real.assign(a=real["a"] + 0.5, b=12 + real["b"] * 5 % 12)
     found = audit(release, "y", real=real, attacks=[Mine(), Odd()])
     (mine,) = [f for f in found.findings if f.result.name == "Mine"]
     assert mine.result.details["class"] == "1" and "gains 50% over guessing" in mine.headline
@@ -94,3 +94,8 @@ def test_what_is_no_attack_on_a_release_and_the_real_table_is_refused():
         ExactCopies(),
     ]
     assert check_attacks(own) == tuple(own)
+
+
+def test_rounding_is_not_told():
+    result = AttackResult("A", "linkage", 1.0, (1 - 4e-16, 1 + 4e-16), pd.DataFrame())
+    assert result.interval == (1.0, 1.0)

@@ -171,3 +171,14 @@ def test_a_holdout_without_rows_of_its_own_is_no_proof():
     result = ExactCopies().run(release, every, holdout)
     assert result.details["distinct_holdout"] == 0 and result.details["copied"] > 10
     assert result.interval[0] < 0.1
+
+
+def test_rounded_rows_are_copies_and_coarser_records_are_not():
+    rng = np.random.default_rng(0)
+    real = pd.DataFrame(rng.normal(50, 10, size=(40, 3)), columns=list("abc")).assign(town="A")
+    assert ExactCopies().run(real.round(1), real).risk == 1
+    assert ExactCopies().run(real.round({"a": 0, "b": 2}).astype({"a": int}), real).risk == 1
+    # Other people's rounded values, and a release that is finer than the table.
+    fresh = pd.DataFrame(rng.normal(50, 10, size=(40, 3)), columns=list("abc")).assign(town="A")
+    assert ExactCopies().run(fresh.round(1), real).details["copied"] == 0
+    assert ExactCopies().run(real, real.round(1)).details["copied"] == 0

@@ -63,10 +63,29 @@ def test_many_rows_on_few_records_do_not_make_a_narrow_interval(spread: float) -
     assert run(0).interval[1] - run(0).interval[0] > 0.2
 
 
-def test_typical_rows_seem_close_without_a_holdout() -> None:
+@pytest.mark.parametrize("changed", [lambda x: x * 1.001, lambda x: x + 0.003, lambda x: np.round(x, 2)])
+def test_rows_next_to_one_record_are_found_without_a_holdout(changed) -> None:
+    real = np.random.default_rng(0).normal(50, 10, size=(300, 6))
+    alone = ClosestRecord().run(changed(real), real)
+    assert alone.details["baseline"] == "other real records" and alone.interval[0] > 0.9
+
+
+@pytest.mark.parametrize("columns", [1, 2, 6])
+@pytest.mark.parametrize("spread", [1.0, 0.3], ids=["everywhere", "typical"])
+def test_independent_rows_are_next_to_no_record(spread: float, columns: int) -> None:
+    """At most one row in twenty is next to a record by chance: three in ten of 500 have a chance below 1e-6."""
     rng = np.random.default_rng(0)
-    alone = ClosestRecord().run(0.3 * rng.normal(size=(500, 4)), rng.normal(size=(400, 4)))
-    assert alone.details["baseline"] == "other real records" and alone.interval[0] > 0
+    real = pd.DataFrame(rng.normal(size=(400, columns))).assign(kind=rng.integers(0, 3, 400).astype(str))
+    release = pd.DataFrame(spread * rng.normal(size=(500, columns)))
+    for kind in (rng.integers(0, 3, 500).astype(str), "0"):
+        assert ClosestRecord().run(release.assign(kind=kind), real).interval[0] < 0.1
+
+
+def test_coarse_rows_are_next_to_no_record() -> None:
+    rng = np.random.default_rng(0)
+    release, real = (pd.DataFrame(rng.integers(0, 4, size=(300, 5))) for _ in range(2))
+    assert ClosestRecord().run(release, real).interval[0] == 0
+    assert ClosestRecord().run(real, real).interval == (0.0, 1.0)
 
 
 def test_large_tables_are_sampled() -> None:

@@ -126,3 +126,41 @@ def test_an_edited_schema_is_kept(run, table):
     assert Schema.from_toml(table / "mine.toml").label == "y"
     done = run("schema", "init", "t.csv", "-l", "y", "--out", "t.csv", "--overwrite")
     assert done.returncode == 2 and "the table itself" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["audit", "compare"])
+@pytest.mark.parametrize("mine", ["page.html", "page.json"])
+def test_a_page_replaces_no_file_of_somebody_else(run, table, command, mine):
+    (table / mine).write_text("mine")
+    done = run(command, "t.csv", "-l", "y", "--report", "page.html")
+    assert done.returncode == 2 and f"{mine!r} exists already" in done.stderr
+    assert (table / mine).read_text() == "mine"
+
+
+@pytest.mark.parametrize("mine", ["report.html", "smote_release.csv"])
+def test_the_demonstration_replaces_no_file_of_somebody_else(run, table, mine):
+    (table / "folder" / mine).write_text("mine")
+    done = run("demo", "--out", "folder")
+    assert done.returncode == 2 and "oversafe did not write it" in done.stderr
+
+
+def test_a_report_is_written_again(run, table):
+    for _ in range(2):
+        assert run("audit", "t.csv", "-l", "y", "--report", "page.html").returncode == 0
+
+
+def test_suggested_commands_leave_out_unlabelled_rows_too(run, table):
+    frame = pd.read_csv(table / "t.csv")
+    frame.loc[3, "y"] = None
+    frame.to_csv(table / "gap.csv", index=False)
+    done = run("audit", "t.csv", "-l", "y", "--real", "gap.csv", "--drop-unlabelled")
+    commands = [
+        line for line in done.stdout.splitlines() if line.startswith("  oversafe ") and "init" not in line
+    ]
+    assert len(commands) == 2 and all("--drop-unlabelled" in command for command in commands)
+
+
+def test_a_folder_is_called_one(run, table):
+    (table / "folder" / "a.csv").write_text("x,y\n1,a\n")
+    done = run("audit", "folder", "-l", "y")
+    assert done.returncode == 2 and "is a folder" in done.stderr and "a.csv" in done.stderr

@@ -98,3 +98,20 @@ def test_scores_of_a_leaking_release_are_refused():
     train_on_release(
         (X.iloc[:250], y.iloc[:250]), (X.iloc[250:], y.iloc[250:]), train=X.iloc[:250], positive="yes"
     )
+
+
+def test_a_record_that_stands_in_the_table_twice_is_no_chance():
+    table = people(110, 0)
+    twice = pd.concat([table, table.head(1), table.head(3)])
+    release = pd.concat([table, people(330, 1)])
+    once, again = (release_overlap(release, real) for real in (table, twice))
+    assert again.shared == 110 and again.expected == pytest.approx(once.expected)
+    # The one who is there three times is no chance either.
+    assert release_overlap(pd.concat([table.head(1), people(300, 1)]), twice).is_leakage
+
+
+def test_people_who_are_alike_still_count_as_chance():
+    rng = np.random.default_rng(0)
+    release, real = (pd.DataFrame(rng.integers(0, 3, (200, 4))) for _ in range(2))
+    overlap = release_overlap(release, real)
+    assert overlap.expected / overlap.possible > 0.5 and not overlap.is_leakage

@@ -1,19 +1,22 @@
 """The audit runs what the material allows, and says what it could not."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from imblearn.over_sampling import SMOTE
-from sklearn.preprocessing import MinMaxScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from oversafe import audit
-from oversafe.attack import Linkability
+from oversafe.attack import AttackResult, Linkability
+from oversafe.commands.outputs import check_page
 from oversafe.data import load_dataset
 from oversafe.errors import InputError
 from oversafe.privacy import Guarantee, write_release
 from oversafe.protect import HistogramSynthesizer, RandomOverSampler
+from oversafe.report.cells import told_risk
 from oversafe.report.demo import demo_schema
 
 
@@ -101,7 +104,7 @@ def test_a_holdout_of_the_same_people_is_noticed(augmented, real, holdout):
 
 def test_linkage_is_not_run_without_a_holdout(augmented, real):
     report = audit(augmented, "diagnosis", real=real)
-    assert not LINKAGE & set(by_name(report)) and "NaiveDistinguisher" in by_name(report)
+    assert LINKAGE & set(by_name(report)) == {"ClosestRecord"} and "NaiveDistinguisher" in by_name(report)
     reason = next(reason for name, reason in report.not_run.items() if "Linkability" in name)
     assert "--holdout" in reason and "--real" not in reason
     alone = audit(augmented, "diagnosis")
@@ -170,7 +173,9 @@ def test_one_real_row_in_a_synthetic_release_is_certain():
     found = audit(made, "y", real=real, guarantee=Guarantee.pure(1.0, "a theorem"))
     assert by_name(found)["ExactCopies"].certain_records == 1
     assert found.verdict.level == "exposed"
-    assert found.verdict.sentence == "1 real record stands in the release word for word."
+    assert (
+        found.verdict.sentence == "1 real record of the attacked classes stands in the release word for word."
+    )
 
 
 def test_why_the_largest_class_is_not_attacked(real, augmented):
@@ -348,3 +353,76 @@ def test_rows_that_chance_gives_are_not_told_from_the_others():
     real, holdout, made = (people(400).assign(weight=lambda t: rng.normal(size=len(t))) for _ in range(3))
     kept = audit(pd.concat([real, made], ignore_index=True), "y", real=real, holdout=holdout)
     assert "NaiveDistinguisher" in [finding.result.name for finding in kept.findings]
+
+
+@pytest.mark.parametrize("scaler", [StandardScaler, MinMaxScaler])
+def test_a_real_table_in_other_units_does_not_clear_a_release(real, scaler):
+    X, y = real.drop(columns="diagnosis"), real["diagnosis"]
+    scaled = scaler().set_output(transform="pandas").fit_transform(X)
+    X_new, y_new = SMOTE(random_state=0).fit_resample(scaled, y)
+    release = X_new.assign(diagnosis=y_new)
+    report = audit(release, "diagnosis", real=real)
+    assert report.verdict == audit(release, "diagnosis").verdict and report.verdict.level == "exposed"
+    assert "same units" in report.warnings[0] and "'mean_radius'" in report.warnings[0]
+    # In both directions, and not where the units are the same.
+    swapped = audit(
+        release,
+        "diagnosis",
+        real=MinMaxScaler().set_output(transform="pandas").fit_transform(X).assign(diagnosis=y),
+    )
+    assert swapped.verdict.level == "exposed"
+    assert not audit(release, "diagnosis", real=scaled.assign(diagnosis=y)).warnings
+
+
+def test_one_column_in_other_units(augmented, real):
+    report = audit(augmented.assign(mean_radius=augmented["mean_radius"] * 100), "diagnosis", real=real)
+    assert report.verdict.level == "exposed" and "'mean_radius';" in report.warnings[0]
+
+
+def test_records_that_are_not_in_the_real_table_are_told(augmented, real):
+    other = real.assign(**{c: real[c].sample(frac=1, random_state=0).to_numpy() for c in real.columns[:5]})
+    found = by_name(audit(augmented, "diagnosis", real=other))["ReconSMOTE"]
+    assert found.certain_records == 0 and "another table" in found.headline
+
+
+@pytest.mark.parametrize("changed", [lambda x: x.round(1), lambda x: x * 1.001], ids=["rounded", "scaled"])
+def test_near_copies_are_exposed_without_a_holdout(real, changed):
+    numbers = list(real.columns[:-1])
+    report = audit(real.assign(**changed(real[numbers])), "diagnosis", real=real)
+    assert report.verdict.level == "exposed", report.verdict
+
+
+def test_identifiers_are_in_the_verdict(real):
+    named = real.assign(patient=[f"P{100000 + i}" for i in range(len(real))])
+    report = audit(named, "diagnosis")
+    assert "'patient'" in report.verdict.sentence and "no release should" in report.verdict.sentence
+    exposed = audit(named, "diagnosis", real=real)
+    assert exposed.verdict.sentence.startswith("15 different real records of the attacked classes")
+    assert "'patient'" in exposed.verdict.sentence
+
+
+def test_every_column_that_a_table_lacks_is_named(augmented, real):
+    report = audit(augmented, "diagnosis", real=real.drop(columns=["mean_radius", "mean_area"]))
+    assert "'mean_radius', 'mean_area'" in report.warnings[0]
+
+
+def test_the_table_without_the_label_is_named(augmented, real):
+    with pytest.raises(InputError, match="the real table has no column 'diagnosis'"):
+        audit(augmented, "diagnosis", real=real.rename(columns={"diagnosis": "label"}))
+    with pytest.raises(InputError, match="guarantee = 'proven'"):
+        audit(augmented, "diagnosis", guarantee="proven")
+
+
+def test_an_audit_is_written_for_its_owner_alone(augmented, tmp_path):
+    report = audit(augmented, "diagnosis")
+    report.to_html(tmp_path / "a.html")
+    report.to_json(tmp_path / "a.json")
+    assert all((tmp_path / name).stat().st_mode & 0o077 == 0 for name in ("a.html", "a.json"))
+    # What it replaces the next time is its own.
+    check_page("--report", tmp_path / "a.html")
+
+
+def test_a_risk_that_may_be_chance_is_told_as_that():
+    result = AttackResult("SinglingOut", "singling-out", 0.08, (0.0, 0.2), pd.DataFrame())
+    assert told_risk(result) == "8 % (not surely above chance)"
+    assert told_risk(replace(result, interval=(0.01, 0.2))) == "8 %"

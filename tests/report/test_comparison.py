@@ -180,7 +180,10 @@ def test_never_a_release_that_holds_real_rows():
     mine = found.settings[0]
     assert found.recommendation.setting == "copula"
     assert mine.verdict.level == "exposed" and mine.certain_records == 3
-    assert mine.verdict.sentence == "3 real records stand in the release word for word."
+    assert (
+        mine.verdict.sentence
+        == "3 different real records of the attacked classes stand in the release word for word."
+    )
     # Although Linkability's interval begins as low and its risk is higher.
     assert mine.gravest == "ExactCopies on class '1'" and mine.privacy[0] == pytest.approx(0.96)
     # The same people, found by two attacks.

@@ -381,4 +381,4 @@ def test_in_a_notebook_the_page_stands_in_a_frame_of_its_own(report):
         and "allow-same-origin" not in frame
     )
     assert "<script" not in frame and "srcdoc=" in frame
-    assert repr(report) == "<Audit of 'the release': exposed, 4 findings>"
+    assert repr(report) == "<Audit of 'the release': exposed, 5 findings>"

@@ -83,7 +83,10 @@ def test_nothing_succeeds_more_often_than_always(low, told):
 
 def test_records_that_stand_in_a_release_are_not_called_computed():
     assert judge([copies("a", 1, 8, low=0.01)], PROVEN).sentence == (
-        "1 real record stands in the release word for word."
+        "1 real record of the attacked classes stands in the release word for word."
     )
     found = [copies("a", 2, 8), copies("b", 5, 9)]
-    assert judge(found, NONE).sentence == "7 real records stand in the release word for word."
+    assert (
+        judge(found, NONE).sentence
+        == "7 different real records of the attacked classes stand in the release word for word."
+    )

@@ -60,6 +60,13 @@ class AttackResult:
             raise InputError(
                 f"interval = {self.interval!r} was given; give its lower end, then its upper end"
             )
+        object.__setattr__(self, "risk", _without_rounding(self.risk))
+        object.__setattr__(self, "interval", (_without_rounding(low), _without_rounding(high)))
+
+
+def _without_rounding(share: float) -> float:
+    """Return a share as 0 or 1 where it is that but for the rounding of floats."""
+    return next((whole for whole in (0.0, 1.0) if abs(share - whole) <= _ROUNDING), share)
 
 
 class Attack(ABC):

@@ -9,13 +9,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oversafe.attack.base import Attack, AttackResult, wilson_interval
+from oversafe.data.infer import count_decimals
 from oversafe.errors import InputError
 
 _SHOWN = 100
 
 
 class ExactCopies(Attack):
-    """Count the real rows that a release contains word for word.
+    """Count the real rows that a release contains word for word, but for the decimals it was rounded to.
 
     The risk is the share of the distinct real rows that are in the release. Rows that many people share
     (three yes-or-no columns) are copied by chance, and what chance gives is subtracted: the share of a
@@ -104,7 +105,7 @@ class ExactCopies(Attack):
 
 
 def is_copy(rows: Any, real: Any) -> NDArray[np.bool_]:
-    """Return which rows are equal to a real one, in the columns that both tables share."""
+    """Return which released rows are equal to a real one rounded alike, in the columns that both tables share."""
     numbers = _row_numbers({"release": rows, "real": real})
     return np.isin(numbers["release"], numbers["real"])
 
@@ -129,7 +130,7 @@ def _chance_of_copies(release: Any, real: Any) -> float:
     # The chance that one of the released rows is this one: 1 - (1 - p)^n, without losing a small p.
     chance = np.minimum(np.exp(log_chance), 1.0)
     with np.errstate(divide="ignore"):
-        return float(-np.expm1(len(release) * np.log1p(-chance)).mean())
+        return abs(float(np.expm1(len(release) * np.log1p(-chance)).mean()))
 
 
 def _counts(numbers: dict[str, NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -203,7 +204,7 @@ def _row_numbers(tables: dict[str, Any]) -> dict[str, NDArray[np.int64]]:
     lengths = [len(frame) for frame in frames.values()]
     numbers = np.zeros(sum(lengths), dtype=np.int64)
     for column in frames["real"].columns:
-        parts = [_plain(frame[column]) for frame in frames.values()]
+        parts = _as_released([_plain(frame[column]) for frame in frames.values()])
         if len({part.dtype for part in parts}) > 1:
             parts = [part.astype(object) for part in parts]
         values = np.concatenate(parts)
@@ -216,6 +217,23 @@ def _row_numbers(tables: dict[str, Any]) -> dict[str, NDArray[np.int64]]:
         numbers = pd.factorize(numbers * (int(codes.max()) + 1) + codes)[0].astype(np.int64)
     limits = np.cumsum(lengths)[:-1]
     return dict(zip(frames, np.split(numbers, limits), strict=True))
+
+
+def _as_released(parts: list[NDArray[Any]]) -> list[NDArray[Any]]:
+    """Return the values of a column with as many decimals as its first part: a rounded copy is a copy."""
+    if any(part.dtype != np.float64 for part in parts) or (decimals := count_decimals(parts[0])) is None:
+        return parts
+    return [parts[0], *(np.round(part, decimals) for part in parts[1:])]
+
+
+def as_released(real: Any, release: Any) -> pd.DataFrame:
+    """Return the real rows in the columns of a release, rounded as it is."""
+    frames = aligned({"release": release, "real": real})
+    columns = {
+        name: _as_released([_plain(frame[name]) for frame in frames.values()])[1]
+        for name in frames["real"].columns
+    }
+    return pd.DataFrame(columns, index=frames["real"].index)
 
 
 def _plain(column: pd.Series) -> NDArray[Any]:

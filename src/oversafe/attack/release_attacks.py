@@ -21,7 +21,7 @@ from oversafe.attack.singling_out import SinglingOut
 from oversafe.data.column import value_keys
 from oversafe.errors import InputError, was_interrupted
 
-NEED_A_HOLDOUT = "Linkability, SinglingOut, AttributeInference and ClosestRecord"
+NEED_A_HOLDOUT = "Linkability, SinglingOut and AttributeInference"
 
 # Attacks on the same tables must say the same thing twice.
 AUDIT_SEED = 0
@@ -41,12 +41,20 @@ class ClassTables:
         The class.
     release, real, holdout : DataFrame
         Its released rows, the real ones they were made from, and real ones that had no part in them.
+    same_units : bool
+        Whether the real rows can show which records that are computed from the release are real.
     """
 
     label: str
     release: pd.DataFrame
     real: pd.DataFrame | None = None
     holdout: pd.DataFrame | None = None
+    same_units: bool = True
+
+    @property
+    def truth(self) -> pd.DataFrame | None:
+        """The real rows where they can be held against what is computed from the release."""
+        return self.real if self.same_units else None
 
 
 @dataclass(frozen=True)
@@ -81,7 +89,12 @@ def attacked_classes(release: pd.Series, real: pd.Series | None) -> list[str]:
 
 
 def class_tables(
-    label: str, column: str, columns: Sequence[Any], tables: Sequence[pd.DataFrame | None]
+    label: str,
+    column: str,
+    columns: Sequence[Any],
+    tables: Sequence[pd.DataFrame | None],
+    *,
+    same_units: bool = True,
 ) -> ClassTables:
     """Return one class of a release, the real table and the holdout, in the given columns."""
 
@@ -94,7 +107,7 @@ def class_tables(
 
     release, real, holdout = (rows(table) for table in tables)
     assert release is not None
-    return ClassTables(label, release, real, holdout)
+    return ClassTables(label, release, real, holdout, same_units)
 
 
 def attack_steps(
@@ -128,7 +141,8 @@ def attack_steps(
                 tables = replace(tables, holdout=None)
             yield AttackStep(f"ExactCopies on {what}", tables, partial(_copies, tables))
             compared.append(tables)
-    yield from _linkage([tables for tables in compared if tables.holdout is not None], results, not_run)
+    yield from _linkage([tables for tables in compared if tables.holdout is not None], not_run)
+    yield from _similarity(compared, results, not_run)
     for tables in compared:
         title = f"NaiveDistinguisher on class {tables.label!r}"
         copied = is_copy(tables.release, tables.real)
@@ -224,15 +238,13 @@ def _geometry(
         return
     yield AttackStep(f"ReconSMOTE on {what}", tables, partial(_reconstruct, tables))
     found = reconstruction_of(results, tables.label)
-    if found is not None and (tables.real is not None or found.details.get("released", 0)):
+    if found is not None and (tables.truth is not None or found.details.get("released", 0)):
         yield AttackStep(f"DistinSMOTE on {what}", tables, partial(_distinguish, tables))
     else:
         not_run[f"DistinSMOTE on {what}"] = "no row of the release was found to be a real record"
 
 
-def _linkage(
-    compared: Sequence[ClassTables], results: Sequence[AttackResult], not_run: dict[str, str]
-) -> Iterator[AttackStep]:
+def _linkage(compared: Sequence[ClassTables], not_run: dict[str, str]) -> Iterator[AttackStep]:
     for make in _AGAINST_HOLDOUT:
         for tables in compared:
             attack = make()
@@ -241,10 +253,17 @@ def _linkage(
                 not_run[title] = "the tables share one column only"
                 continue
             yield AttackStep(title, tables, partial(_against_holdout, attack, tables))
+
+
+def _similarity(
+    compared: Sequence[ClassTables], results: Sequence[AttackResult], not_run: dict[str, str]
+) -> Iterator[AttackStep]:
     for tables in compared:
-        yield AttackStep(
-            f"ClosestRecord on class {tables.label!r}", tables, partial(_closest, tables, results)
-        )
+        title = f"ClosestRecord on class {tables.label!r}"
+        if tables.holdout is None and len(tables.release) < _FEWEST_ROWS:
+            not_run[title] = f"the release has only {len(tables.release)} rows of it"
+        else:
+            yield AttackStep(title, tables, partial(_closest, tables, results))
 
 
 def _title(attack: Any) -> str:
@@ -261,11 +280,11 @@ _AGAINST_HOLDOUT: tuple[Callable[[], Any], ...] = (
 
 
 def _reconstruct(tables: ClassTables) -> AttackResult:
-    return _labelled(ReconSMOTE().run(tables.release, real=tables.real), tables)
+    return _labelled(ReconSMOTE().run(tables.release, real=tables.truth), tables)
 
 
 def _distinguish(tables: ClassTables) -> AttackResult | None:
-    truth = None if tables.real is None else is_copy(tables.release, tables.real)
+    truth = None if tables.truth is None else is_copy(tables.release, tables.truth)
     if truth is not None and not truth.any():
         return None
     return _labelled(DistinSMOTE().run(tables.release, truth=truth), tables)

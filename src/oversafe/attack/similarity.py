@@ -21,6 +21,9 @@ WARNING = (
     "harmless in all of them while records can be computed from it"
 )
 _NEIGHBOURS = 10
+# A row is next to a record if it is closer by this ratio to it than to the second, and closer than this share of the
+# records are to one another.
+_NEXT_TO, _UNCOMMON = 0.05, 0.01
 _SHOWN = 100
 
 
@@ -94,9 +97,9 @@ class ClosestRecord(Attack):
         real : DataFrame or array
             The real rows. Only columns that all tables share are used.
         holdout : DataFrame or array, optional
-            Rows of the same kind that had no part in the release. Without it each real record is compared with
-            the others, and the risk is how often a released row is closer to its record than a record to
-            its closest other one; a release of typical rows then counts as close.
+            Rows of the same kind that had no part in the release. Without it the risk is the share of the released
+            rows, but for identical ones, that are next to one record: twenty times closer to it than to any other, and
+            closer than all but one in a hundred records are to their closest other one; less what chance gives.
         reconstruction : AttackResult, optional
             Of an attack that recovers records from the same release; its figure is put beside these.
 
@@ -127,7 +130,7 @@ class ClosestRecord(Attack):
         evidence = _figures(distances, usual)
 
         if holdout is None:
-            risk, interval = _closer_than_usual(distances[:, 0], closest[:, 0], usual[:, 0])
+            risk, interval = _next_to_one(distances, closest[:, 0], usual)
         else:
             risk, interval = self._closer_to_real(records, scaled, measured["release"])
         order = np.argsort(distances[:, 0], kind="stable")[:_SHOWN]
@@ -244,16 +247,28 @@ def _above_chance(
     return risk, (low, high)
 
 
-def _closer_than_usual(
+def _next_to_one(
     release: FloatArray, record: IntArray, usual: FloatArray
 ) -> tuple[float, tuple[float, float]]:
-    """Return how often a released row is closer to its record than a record to its closest other one."""
-    finite = np.sort(usual[np.isfinite(usual)])
-    if not len(finite):
+    """Return how many released rows are next to one record, beyond chance.
+
+    Around a place that has nothing to do with the records in particular, the ratio of the distances to the closest two
+    of them, to the power of the dimension, is uniform: in one dimension or more it is below a limit no more often than
+    the limit itself, wherever the place is. Distances as large as are common among the records do not count, so that a
+    row which alone shares a record's categories is not next to it. Identical rows, which are frequent in coarse tables,
+    are left to :class:`ExactCopies`.
+    """
+    apart = usual[(usual[:, 0] > 0) & np.isfinite(usual[:, 1])]
+    others = (release[:, 0] > 0) & np.isfinite(release[:, 1])
+    if not len(apart) or not others.any():
         return 0.0, (0.0, 1.0)
-    above = len(finite) - np.searchsorted(finite, release, "right")
-    equal = np.searchsorted(finite, release, "right") - np.searchsorted(finite, release)
-    return _above_chance((above + 0.5 * equal) / len(finite), 0.5, record)
+    limit = np.quantile(apart[:, 0], _UNCOMMON)
+
+    def near(distances: FloatArray) -> FloatArray:
+        return ((distances[:, 0] < limit) & (distances[:, 0] < _NEXT_TO * distances[:, 1])).astype(float)
+
+    by_chance = max(_NEXT_TO, float(near(apart).mean()))
+    return _above_chance(near(release[others]), by_chance, record[others])
 
 
 class NaiveDistinguisher(Attack):

@@ -11,6 +11,7 @@ import typer
 
 from oversafe.commands.consoles import console, note, progress, when_stopped
 from oversafe.commands.options import (
+    PAGE,
     TABLE,
     DecimalOption,
     EncodingOption,
@@ -32,9 +33,7 @@ def audit(
     label: LabelOption = None,
     real: Annotated[str | None, typer.Option(help="The table that the release was made from.")] = None,
     holdout: Annotated[str | None, typer.Option(help="Real rows that were not used for the release.")] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Write the page here (.html), and the figures beside it (.json).")
-    ] = None,
+    report: Annotated[Path | None, typer.Option(help=PAGE)] = None,
     json_output: JsonOption = False,
     fail_on: Annotated[
         str | None,
@@ -99,6 +98,8 @@ def audit(
         words += [] if value is None else [f"--{name}", without_password(value)]
     words += ["--drop-unlabelled"] if drop_unlabelled else []
     settings = {**repeat_settings(sources, label, seconds), "command": shlex.join(words)}
+    if drop_unlabelled:
+        settings["drop_unlabelled"] = True
     result = replace(result, settings=settings)
     if report is not None:
         result.to_html(report)

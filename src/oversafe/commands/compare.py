@@ -10,6 +10,7 @@ import typer
 
 from oversafe.commands.consoles import console, when_stopped
 from oversafe.commands.options import (
+    PAGE,
     TABLE,
     DecimalOption,
     DropOption,
@@ -53,9 +54,7 @@ def compare(
             help="For the methods that have one, with commas or given again; else 1 and 5.",
         ),
     ] = None,
-    report: Annotated[
-        Path, typer.Option(help="Write the page here (.html), and the figures beside it (.json).")
-    ] = Path("comparison.html"),
+    report: Annotated[Path, typer.Option(help=PAGE)] = Path("comparison.html"),
     resume: Annotated[
         Path | None,
         typer.Option(help="Folder that keeps finished settings; beside the page when not given."),

@@ -10,7 +10,7 @@ import typer
 
 from oversafe.commands.consoles import console
 from oversafe.commands.options import JsonOption
-from oversafe.commands.outputs import check_folder
+from oversafe.commands.outputs import check_demo
 
 
 def demo(
@@ -28,7 +28,7 @@ def demo(
     from oversafe.report.demo import run_demo
     from oversafe.report.terminal import summary
 
-    check_folder(out, make=True)
+    check_demo(out)
     shown = console()
     with shown.status("Starting") as status:
         result = run_demo(out, progress=lambda step: status.update(escape(step)))

@@ -29,6 +29,7 @@ def complete_label(context: typer.Context, incomplete: str) -> list[str]:
 
 
 TABLE = "CSV or Parquet file, or database address with its table (duckdb://file.ddb#table)."
+PAGE = "Write the page here (.html), and the figures beside it (.json); older ones of oversafe are replaced."
 # Checked by hand, so that its absence is told in the same words as other mistakes.
 LabelOption = Annotated[
     str | None,

@@ -11,12 +11,31 @@ from oversafe.errors import InputError
 # As in oversafe.data.files, whose import would take longer than the check.
 TABLE_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".parquet")
 PAGE_ENDINGS = (".html", ".htm")
+# What the pages and figures begin with, and within how many bytes.
+_OWN_MARKS = (b'<meta name="generator" content="oversafe ', b'"format": "oversafe-')
+_LONGEST_MARK = 4096
 
 
 def check_page(option: str, page: Path) -> None:
-    """Refuse a page, with its figures beside it, that cannot be written; an older one is replaced."""
+    """Refuse a page, with its figures beside it, that cannot be written; an older one of oversafe's is replaced."""
     _check_file(option, page, PAGE_ENDINGS, "name a file that ends with .html")
-    _check_file(option, page.with_suffix(".json"))
+    figures = page.with_suffix(".json")
+    _check_file(option, figures)
+    for path in (page, figures):
+        _check_own(path, f"name another page with {option}")
+
+
+def check_demo(folder: Path) -> None:
+    """Refuse a folder for the demonstration in which files stand that would be replaced and are not oversafe's."""
+    check_folder(folder, make=True)
+    for name in ("report.html", "smote_audit.json", "private_audit.json"):
+        _check_own(folder / name, "name another folder with --out")
+    for name in ("smote_release.csv", "private_release.csv"):
+        release = folder / name
+        if _exists(release) and not _exists(release.with_name(f"{name}.manifest.json")):
+            raise InputError(
+                f"{str(release)!r} exists already, and oversafe did not write it; name another folder with --out"
+            )
 
 
 def check_release(out: Path, *, inputs: Iterable[str | Path | None], overwrite: bool) -> None:
@@ -94,6 +113,18 @@ def _check_kept(
             raise InputError(
                 f"{str(path)!r} exists already; name another file with --out, or add --overwrite to replace it"
             )
+
+
+def _check_own(path: Path, remedy: str) -> None:
+    """Refuse to replace a file that oversafe did not write."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(_LONGEST_MARK)
+    except OSError:
+        # There is none, or it is told when it is written.
+        return
+    if start and not any(mark in start for mark in _OWN_MARKS):
+        raise InputError(f"{str(path)!r} exists already, and oversafe did not write it; {remedy}")
 
 
 def _exists(path: Path) -> bool:

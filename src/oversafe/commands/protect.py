@@ -224,7 +224,9 @@ def protect(
                 f"It is UTF-8 text with commas between the fields and a point in the numbers, though the table has "
                 f"{between!r} between the fields; for a German Excel add --out-separator ';' --out-decimal ','."
             )
-    if (advice := _how_to_prove(protector.guarantee_, schema, declared, table, label, drop)) is not None:
+    if (
+        advice := _how_to_prove(protector.guarantee_, schema, declared, table, label, drop, drop_unlabelled)
+    ) is not None:
         typer.echo(advice)
     if account is not None:
         typer.echo(f"Budget: {account.remaining()}")
@@ -339,6 +341,7 @@ def _how_to_prove(
     table: str,
     label: str,
     drop: list[str] | None,
+    drop_unlabelled: bool,
 ) -> str | None:
     """Return how domains that were read from the data are declared; None where that is not what is missing."""
     if guarantee.status != "nominal" or not any(
@@ -356,6 +359,7 @@ def _how_to_prove(
             f"categories to what is publicly known: {listed(names, most=MOST_NAMES)}."
         )
     columns = "".join(f" --drop {shlex.quote(name)}" for name in drop or ())
+    columns += " --drop-unlabelled" if drop_unlabelled else ""
     source, class_column = shlex.quote(without_password(table)), shlex.quote(label)
     return (
         f"To prove it: oversafe schema init {source} --label {class_column} --out schema.toml, then correct the ranges "

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from oversafe.commands.consoles import console, when_stopped
-from oversafe.commands.options import seconds_of
+from oversafe.commands.options import PAGE, seconds_of
 from oversafe.commands.outputs import check_page
 
 
@@ -26,9 +26,7 @@ def reproduce(
     data_set: Annotated[
         list[str] | None, typer.Option(help="Only this data set of the paper; may be given more than once.")
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Write the page here (.html), and the figures beside it (.json).")
-    ] = None,
+    report: Annotated[Path | None, typer.Option(help=PAGE)] = None,
     resume: Annotated[
         Path | None, typer.Option(help="Folder that keeps what is finished; beside the page when not given.")
     ] = None,

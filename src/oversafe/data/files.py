@@ -205,11 +205,11 @@ def write_table(
 # Files
 
 
-def write_text(text: str, path: str | os.PathLike[str]) -> None:
-    """Write a text file as UTF-8 in one step: it is complete, or it is not there."""
+def write_text(text: str, path: str | os.PathLike[str], *, private: bool = False) -> None:
+    """Write a text file as UTF-8 in one step, for its owner alone or not: it is complete, or it is not there."""
     target = Path(path)
     try:
-        with replacing(target) as file:
+        with replacing(target, private=private) as file:
             file.write(text.encode())
     except OSError as error:
         raise InputError(
@@ -304,7 +304,12 @@ def parquet_files(folder: Path, shown: str) -> list[Path]:
             elif "=" in entry.name and entry.is_dir():
                 waiting.append(entry)
     if not files:
-        raise InputError(f"the folder {shown} has no .parquet files; give a folder of them or a single file")
+        other = next(
+            (entry.name for entry in sorted(folder.iterdir()) if entry.suffix.lower() == ".csv"), "TABLE.csv"
+        )
+        raise InputError(
+            f"{shown} is a folder without .parquet files; name a file in it, such as {str(folder / other)!r}"
+        )
     return sorted(files)
 
 

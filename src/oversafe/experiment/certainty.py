@@ -8,6 +8,7 @@ from typing import Any
 
 from oversafe.attack import AttackResult
 from oversafe.attack.base import wilson_interval
+from oversafe.attack.copies import as_released
 from oversafe.attack.release_attacks import ClassTables
 from oversafe.measure.leakage import Overlap, release_overlap
 
@@ -29,10 +30,10 @@ def with_certain_records(result: Any, tables: ClassTables) -> tuple[Any, int]:
     """
     found = result.details
     if result.name == "ReconSMOTE":
-        return result, len(result.records) if tables.real is None else int(found["recovered"])
+        return result, len(result.records) if tables.truth is None else int(found["recovered"])
     if result.name != "ExactCopies" or not found["copied"]:
         return result, 0
-    overlap = release_overlap(tables.release, tables.real)
+    overlap = release_overlap(tables.release, as_released(tables.real, tables.release))
     if not found.get("distinct_holdout"):
         result = _less_chance(result, overlap)
     certain = result.interval[0] >= _MANY_COPIES or _probability(found, overlap) < _BY_CHANCE

@@ -20,6 +20,8 @@ HashArray = NDArray[np.uint64]
 _IMPLAUSIBLE = 1e-6
 # Matches are counted among all rows, and among those that chance hardly puts into a release.
 _RARE = (1.0, 1e-1, 1e-2, 1e-3, 1e-5)
+# Up to this share of a table's rows, and so many, may be records that stand in it twice.
+_SAME_RECORDS, _MOST_REPEATED = 0.1, 300
 
 
 @dataclass(frozen=True)
@@ -73,12 +75,15 @@ def release_overlap(release: Any, test: Any, train: Any = None) -> Overlap:
     In a table with a column of many digits a single test row therefore gives the leakage away, while in a small
     table of categories, where a leak cannot be told from chance, nothing is refused. When the
     training rows are not given the other test rows stand in for them, and the share of test rows that
-    repeat one another is added, since as many may repeat a training row.
+    repeat one another is added, since as many may repeat a training row. A few rows that repeat another in numbers
+    that nobody else has are the same record twice, and counted once.
 
     Matches are counted among all test rows, and among those of small chance alone, with a correction for looking
     several times.
     """
-    codes = _codes({"real": test, "release": release, "train": train})
+    codes, n_numbers = _codes({"real": test, "release": release, "train": train})
+    if train is None:
+        codes["real"] = _each_once(codes["real"], n_numbers)
     sums = {name: _row_hashes(code) for name, code in codes.items()}
     distinct = np.unique(sums["real"], return_index=True)[1]
     if train is not None:
@@ -111,14 +116,39 @@ def refuse_overlap(release: Any, test: Any, train: Any = None) -> None:
         )
 
 
-def _codes(tables: dict[str, Any]) -> dict[str, IntArray]:
-    """Return the tables as whole numbers, a row per column, equal where the values are equal."""
+def _codes(tables: dict[str, Any]) -> tuple[dict[str, IntArray], int]:
+    """Return the tables as whole numbers, a row per column, equal where the values are, and how many are of numbers."""
     records = read_records(tables)
     lengths = [codes.shape[1] for codes in records.codes.values()]
     joined = np.concatenate(list(records.codes.values()), axis=1)
     numbered = np.stack([pd.factorize(column, use_na_sentinel=False)[0] for column in joined])
     parts = np.split(numbered.astype(np.int64), np.cumsum(lengths)[:-1], axis=1)
-    return dict(zip(records.codes, parts, strict=True))
+    return dict(zip(records.codes, parts, strict=True)), records.n_numbers
+
+
+def _each_once(rows: IntArray, n_numbers: int) -> IntArray:
+    """Return the rows without those that are the same record again rather than another person with the same values.
+
+    Where people agree in everything by chance, more of them agree in most things. A row that is repeated although
+    nobody else has half of its numbers stands there twice. Where many do, such rows are what people are like.
+    """
+    _, first, which, counts = np.unique(
+        _row_hashes(rows), return_index=True, return_inverse=True, return_counts=True
+    )
+    repeated = np.flatnonzero(counts > 1)
+    again = int((counts[repeated] - 1).sum())
+    if not again or n_numbers < 2 or again > min(_SAME_RECORDS * rows.shape[1], _MOST_REPEATED):
+        return rows
+    others = rows[:n_numbers, first]
+    same = []
+    for row in repeated:
+        alike = (others == others[:, [row]]).sum(axis=0)
+        alike[row] = 0
+        same.append(2 * int(alike.max()) < n_numbers)
+    once = np.ones(rows.shape[1], dtype=bool)
+    once[np.isin(which, repeated[same])] = False
+    once[first] = True
+    return rows[:, once]
 
 
 def _values(codes: IntArray) -> HashArray:

@@ -74,7 +74,10 @@ def advice(
             Step(
                 "Some attacks could not be run for want of material. With the original table, and with people of the "
                 "same kind who had no part in the release, the audit sees more.",
-                (f"oversafe audit {release} --label {label}{given} {' '.join(missing)} --report audit.html",),
+                (
+                    f"oversafe audit {release} --label {label}{given} {' '.join(missing)}{_dropping(settings)} "
+                    "--report audit.html",
+                ),
             )
         )
     return steps
@@ -110,10 +113,15 @@ def _commands(guarantee: Guarantee, facts: Mapping[str, Any], settings: Mapping[
     drop = "".join(f" --drop {_argument(name)}" for name in facts.get("not_released", ()))
     return [
         f"oversafe schema init {table} --label {label} --out schema.toml",
-        f"oversafe protect {table} --label {label}{drop}{method} --epsilon {epsilon} --schema schema.toml "
-        "--out protected.csv",
-        f"oversafe audit protected.csv --label {label} --real {table} --report protected.html",
+        f"oversafe protect {table} --label {label}{drop}{method} --epsilon {epsilon} --schema schema.toml"
+        f"{_dropping(settings)} --out protected.csv",
+        f"oversafe audit protected.csv --label {label} --real {table}{_dropping(settings)} --report protected.html",
     ]
+
+
+def _dropping(settings: Mapping[str, Any]) -> str:
+    """Return the option without which tables with unlabelled rows are refused, where it was given."""
+    return " --drop-unlabelled" if settings.get("drop_unlabelled") else ""
 
 
 def _argument(text: Any) -> str:

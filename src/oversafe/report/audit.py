@@ -22,7 +22,7 @@ from oversafe.attack.release_attacks import (
 )
 from oversafe.data import read_table
 from oversafe.data.column import value_keys
-from oversafe.errors import was_interrupted
+from oversafe.errors import InputError, was_interrupted
 from oversafe.experiment.certainty import with_certain_records
 from oversafe.privacy import Guarantee, read_manifest
 from oversafe.report.headlines import headline
@@ -129,14 +129,14 @@ class Audit:
         return dict(json.loads(text))
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """Return the audit as JSON, and write it when a path is given."""
-        return written(as_json(self.to_dict()), path, end="\n")
+        """Return the audit as JSON, and write it when a path is given, for its owner alone."""
+        return written(as_json(self.to_dict()), path, end="\n", private=True)
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """Return the audit as a page that needs no network, and write it when a path is given."""
+        """Return the audit as a page that needs no network, and write it when a path is given, for its owner alone."""
         from oversafe.report.page import audit_page
 
-        return written(audit_page(self), path)
+        return written(audit_page(self), path, private=True)
 
     def _repr_html_(self) -> str:
         from oversafe.report.page import framed
@@ -221,6 +221,10 @@ def audit(
         release = read_table(release)
     if guarantee is None:
         guarantee = Guarantee.none(_NO_MANIFEST)
+    if not isinstance(guarantee, Guarantee):
+        raise InputError(
+            f"guarantee = {guarantee!r} was given; give a Guarantee, such as a protector's guarantee_ or a manifest's"
+        )
     real = read_table(real) if isinstance(real, str | Path) else real
     holdout = read_table(holdout) if isinstance(holdout, str | Path) else holdout
     release, real, holdout = (_named(table) for table in (release, real, holdout))
@@ -257,7 +261,7 @@ def audit(
             results.append(finding.result)
     findings.sort(key=lambda f: (f.result.risk, f.result.interval[0], f.certain_records), reverse=True)
     return Audit(
-        judge(findings, guarantee),
+        judge(findings, guarantee, material.naming),
         tuple(findings),
         guarantee,
         not_run,
@@ -282,7 +286,10 @@ def _steps(
     attacked = material.attacked_classes()
     not_run |= why_not_at_all(material.real is not None, material.holdout is not None)
     tables = (material.release, material.real, material.holdout)
-    classes = [class_tables(label, material.label, material.columns, tables) for label in attacked]
+    classes = [
+        class_tables(label, material.label, material.columns, tables, same_units=material.same_units)
+        for label in attacked
+    ]
     for label in sorted(set(value_keys(material.release[material.label])) - set(attacked)):
         largest = class_tables(label, material.label, material.columns, tables)
         not_run[f"every attack on class {label!r}"] = why_not_the_largest(largest)
@@ -305,6 +312,6 @@ def _find(step: AttackStep) -> Finding | None:
     record = shown_record(tables.release, result)
     return replace(
         finding,
-        points=picture(tables.release, result, tables.real, record),
-        record=side_by_side(result, tables.real, record),
+        points=picture(tables.release, result, tables.truth, record),
+        record=side_by_side(result, tables.truth, record),
     )

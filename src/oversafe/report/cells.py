@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from oversafe.attack.base import AttackResult
 from oversafe.text import shorten
 
 _MOST_CHARACTERS = 120
@@ -38,6 +39,12 @@ def percent(share: float) -> str:
     if 0.995 <= share < 1:
         return "above 99 %"
     return f"{round(100 * share)} %"
+
+
+def told_risk(result: AttackResult) -> str:
+    """Return a risk in percent, and whether chance alone may give as much."""
+    above = result.risk <= 0 or result.interval[0] > 0
+    return percent(result.risk) if above else f"{percent(result.risk)} (not surely above chance)"
 
 
 def percent_range(low: float, high: float) -> str:

@@ -42,17 +42,18 @@ def _reconstructed(result: Any, label: str, certain: int) -> str:
     sentence = f"{records} of class {label!r} can be computed from the released rows alone"
     if columns := columns_read([Finding(result, sentence, certain)]):
         sentence += f", {columns}"
-    if (wrong := found - int((result.evidence.get("real_row", np.zeros(found)) >= 0).sum())) and certain:
-        sentence += f"; {wrong} more that were computed are no real records"
+    if wrong := found - int((result.evidence.get("real_row", np.zeros(found)) >= 0).sum()):
+        sentence += f"; {wrong} {'more ' if certain else ''}that were computed are no real records"
+        if not certain:
+            sentence += ", or the release was made from another table than this real one"
     return sentence + "."
 
 
 def _copied(result: AttackResult, label: str, certain: int) -> str:
     copied, total = result.details["copied"], result.details["distinct_real"]
     chance = ", no more than by chance" if copied and not certain and result.interval[0] <= 0 else ""
-    return (
-        f"{copied} of the {total} real records of class {label!r} stand in the release as they are{chance}."
-    )
+    records = f"{copied} of the {total} different real records of class {label!r}"
+    return f"{records} stand in the release as they are{chance}."
 
 
 def _distinguished(result: AttackResult, label: str) -> str:
@@ -115,6 +116,8 @@ def _inferred(result: AttackResult, label: str) -> str:
 
 
 def _close(result: AttackResult, label: str) -> str:
+    if result.details["baseline"] != "holdout":
+        return _next_to_one(result, label)
     if result.interval[0] <= 0:
         return (
             f"The released rows of class {label!r} are no closer to the real records than to other people's. "
@@ -123,6 +126,21 @@ def _close(result: AttackResult, label: str) -> str:
     return (
         f"The released rows of class {label!r} are closer to real records than to those of people who had "
         f"no part in it, {result.risk:.0%} of the way from chance to always."
+    )
+
+
+def _next_to_one(result: AttackResult, label: str) -> str:
+    identical = result.details["identical_share_release"]
+    others = "released rows" if identical == 0 else "released rows that are no copies"
+    if identical == 1:
+        return f"Every released row of class {label!r} is equal to a real record; others there are none."
+    if result.interval[0] <= 0:
+        return (
+            f"The {others} of class {label!r} are not next to one real record each. {_beside(result.details)}"
+        )
+    return (
+        f"About {result.risk:.0%} of the {others} of class {label!r} are next to one real record each, as if they had "
+        "been made from it by small changes: twenty times closer to it than to any other."
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_any_real_numeric_dtype
 
 from oversafe.attack.copies import is_copy
 from oversafe.attack.release_attacks import attacked_classes
@@ -14,21 +15,25 @@ from oversafe.data import Schema
 from oversafe.data.column import value_key, value_keys
 from oversafe.data.labels import check_class_count
 from oversafe.errors import InputError
+from oversafe.text import did_you_mean, listed, shorten
 
 # How long the attacks take in comparison, for the time that is left. The first two need the release alone, the
-# next two the real table too, the others also a holdout.
+# next three the real table too, the others also a holdout.
 _WORK = {
     "ReconSMOTE": 6.0,
     "DistinSMOTE": 1.0,
     "ExactCopies": 0.5,
+    "ClosestRecord": 1.0,
     "NaiveDistinguisher": 4.0,
     "SinglingOut (univariate)": 1.5,
     "SinglingOut (multivariate)": 1.5,
     "Linkability": 1.5,
     "AttributeInference": 1.5,
-    "ClosestRecord": 1.0,
 }
-_ALONE, _WITH_REAL = 2, 4
+_ALONE, _WITH_REAL = 2, 5
+# Two samples' largest difference of their distributions (Kolmogorov, Smirnov) from which they are told to hardly
+# overlap, or to be unlike; of fewer values it says nothing.
+_ELSEWHERE, _UNLIKE, _FEW = 0.9, 0.4, 7
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,8 @@ class Material:
     holdout: pd.DataFrame | None
     columns: list[str]
     warnings: tuple[str, ...]
+    same_units: bool = True
+    naming: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -48,12 +55,20 @@ class Material:
     ) -> Material:
         """Return the tables in the columns that they share, or say why they cannot be compared."""
         tables = {"release": release, "real table": real, "holdout": holdout}
+        for what, table in tables.items():
+            if isinstance(table, pd.DataFrame) and label not in table.columns:
+                names = [str(name) for name in table.columns]
+                raise InputError(
+                    f"the {what} has no column {label!r} to be its label{did_you_mean(label, names)}; "
+                    f"its columns are {listed(names)}"
+                )
         schema = Schema.infer(release, label=label)
         warnings = [
             f"column {name!r} seems to hold {schema[name].naming}; "
             "no release should carry it, and it was left out of the attacks"
             for name in schema.naming_columns
         ]
+        naming = tuple(f"{schema[name].naming} in {shorten(name, 60)!r}" for name in schema.naming_columns)
         columns = [c.name for c in schema.features if not c.names_people]
         for what, table in tables.items():
             if table is None:
@@ -63,7 +78,7 @@ class Material:
                 missing = [c for c in columns if c not in table.columns]
                 if missing:
                     warnings.append(
-                        f"the {what} has no column {missing[0]!r}; only shared columns were compared"
+                        f"the {what} has no column {listed(missing)}; only shared columns were compared"
                     )
                     columns = [c for c in columns if c in table.columns]
             for name in table.select_dtypes("number").columns.intersection(columns):
@@ -107,7 +122,14 @@ class Material:
                     f"{again} of the {len(holdout)} rows of the holdout stand in the real table too; if they are the "
                     "same people, the holdout cannot show what chance gives"
                 )
-        return cls(release, label, real, holdout, columns, tuple(warnings))
+        others = [] if real is None else _other_units(release, real, label, columns)
+        if others:
+            warnings.append(
+                "the release and the real table do not seem to be in the same units, unless noise moved the values "
+                f"far: they hardly overlap in {listed(others)}; what the attacks read out of the release was not held "
+                "against the real table, so give that one as the release was made from it"
+            )
+        return cls(release, label, real, holdout, columns, tuple(warnings), not others, naming)
 
     def facts(self) -> dict[str, Any]:
         """What a report says about the tables."""
@@ -127,13 +149,37 @@ class Material:
     def attacked_classes(self) -> list[str]:
         """The classes whose records are at risk."""
         return attacked_classes(
-            self.release[self.label], None if self.real is None else self.real[self.label]
+            self.release[self.label],
+            self.real[self.label] if self.real is not None and self.same_units else None,
         )
 
     def work(self) -> float:
         """How much the attacks will take together, if all can be run."""
         n = _ALONE if self.real is None else _WITH_REAL if self.holdout is None else len(_WORK)
         return max(1, len(self.attacked_classes())) * sum(list(_WORK.values())[:n])
+
+
+def _other_units(release: pd.DataFrame, real: pd.DataFrame, label: str, columns: list[str]) -> list[str]:
+    """Return the columns of numbers whose values hardly overlap between two tables, in none of their classes.
+
+    One column that lies elsewhere is enough for no row to agree. Scaled values may cover the real ones by chance, as
+    standardized ones do those below 1: columns that are only distributed otherwise count where most of them are.
+    """
+    from scipy.stats import ks_2samp
+
+    numbers = [c for c in columns if all(is_any_real_numeric_dtype(t[c].dtype) for t in (release, real))]
+    keys = [value_keys(table[label]).to_numpy() for table in (release, real)]
+    shared = np.intersect1d(*keys)
+    apart = {}
+    for name in numbers:
+        values = [table[name].to_numpy(dtype=float, na_value=np.nan) for table in (release, real)]
+        parts = [[v[(k == of) & ~np.isnan(v)] for v, k in zip(values, keys, strict=True)] for of in shared]
+        found = [ks_2samp(*pair, method="asymp").statistic for pair in parts if min(map(len, pair)) >= _FEW]
+        if found:
+            apart[name] = min(found)
+    others = [name for name, distance in apart.items() if distance >= _ELSEWHERE]
+    unlike = [name for name, distance in apart.items() if distance >= _UNLIKE]
+    return unlike if others or len(unlike) > len(apart) / 2 else []
 
 
 def work_of(title: str) -> float:

@@ -20,7 +20,7 @@ from oversafe.privacy.guarantee import Guarantee
 from oversafe.report.advice import advice
 from oversafe.report.audit import FORMAT_VERSION, Audit
 from oversafe.report.baselines import rates, rates_by_secret
-from oversafe.report.cells import cell, estimated_cell, percent, percent_range
+from oversafe.report.cells import cell, estimated_cell, percent, percent_range, told_risk
 from oversafe.report.charts import rate_rows, records_chart, strip, traffic_light
 from oversafe.report.law import CRITERIA, MEANINGS, assess
 from oversafe.report.not_run import by_attack
@@ -170,6 +170,7 @@ def _finding(found: Finding, anchor: str) -> dict[str, Any]:
         "headline": showable(found.headline),
         "warning": _sentence(result.details.get("warning", "")),
         "risk": result.risk,
+        "risk_text": told_risk(result),
         "interval": result.interval,
         "interval_text": percent_range(*result.interval),
         "strip": strip(result.risk, result.interval, "hit" if hit else "attack", limit=True),

@@ -41,8 +41,8 @@ def as_json(document: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def written(text: str, path: str | Path | None, end: str = "") -> str:
-    """Return a text, and write it when a path is given."""
+def written(text: str, path: str | Path | None, end: str = "", *, private: bool = False) -> str:
+    """Return a text, and write it when a path is given, for its owner alone if it may hold real records."""
     if path is not None:
-        write_text(text + end, path)
+        write_text(text + end, path, private=private)
     return text

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from oversafe.report.advice import advice
 from oversafe.report.audit import Audit
-from oversafe.report.cells import percent, percent_range
+from oversafe.report.cells import percent_range, told_risk
 from oversafe.report.not_run import by_attack
 from oversafe.report.words import MEANING
 from oversafe.text import shorten, showable
@@ -41,7 +41,7 @@ def as_text(audit: Audit) -> str:
     for finding in audit.findings:
         result = finding.result
         estimate = "estimated " if result.details.get("risk_basis") == "estimate" else ""
-        risk = f"{estimate}risk {percent(result.risk)}, 95 % interval {percent_range(*result.interval)}"
+        risk = f"{estimate}risk {told_risk(result)}, 95 % interval {percent_range(*result.interval)}"
         of_class = f", class {shorten(str(result.details['class']), 20)}" if "class" in result.details else ""
         lines += [
             "",
@@ -71,7 +71,7 @@ def _size(audit: Audit) -> str:
         against = f", against the real table of {facts['real_rows']} rows"
         if facts.get("holdout_rows") is not None:
             against += f" and a holdout of {facts['holdout_rows']}"
-    return f" ({facts['rows']} rows, {facts['columns']} columns){against}"
+    return f" ({facts['rows']} rows, {facts['columns']} columns and the label){against}"
 
 
 def _wrapped(text: str, indent: str = "", first: str = "") -> list[str]:

@@ -125,7 +125,9 @@ def _read_out(findings: Sequence[Finding]) -> str:
     computed = [f for f in findings if f.certain_records and f.result.name != "ExactCopies"]
     if not computed:
         count = records_read_out(copies)
-        return f"{_real_records(count)} {'stands' if count == 1 else 'stand'} in the release word for word."
+        if count == 1:
+            return "1 real record of the attacked classes stands in the release word for word."
+        return f"{count} different real records of the attacked classes stand in the release word for word."
     count = records_read_out(computed)
     sentence = (
         f"{_real_records(count)} {'was' if count == 1 else 'were'} read out of this table with certainty"
@@ -166,13 +168,22 @@ def weakness(guarantee: Guarantee) -> str | None:
     return None
 
 
-def judge(findings: Sequence[Finding], guarantee: Guarantee) -> Verdict:
+def judge(findings: Sequence[Finding], guarantee: Guarantee, naming: Sequence[str] = ()) -> Verdict:
     """Return the verdict.
 
     "exposed" when a record was read out with certainty or the lower end of any risk interval is at least 0.1;
     "protected" only with a proven guarantee of epsilon <= 10 and delta <= 1e-5, and no lower end above 0.05;
-    everything else "unproven".
+    everything else "unproven". Columns that name people are told with it, whatever it is.
     """
+    verdict = _judge(findings, guarantee)
+    if not naming:
+        return verdict
+    named = f"It seems to carry {', '.join(naming)}, which no release should."
+    sentences = [verdict.sentence, named] if verdict.level == "exposed" else [named, verdict.sentence]
+    return Verdict(verdict.level, " ".join(sentences))
+
+
+def _judge(findings: Sequence[Finding], guarantee: Guarantee) -> Verdict:
     gravest = max(findings, key=lambda f: f.result.interval[0], default=None)
     lower = 0.0 if gravest is None else gravest.result.interval[0]
     if records_read_out(findings):
@@ -193,5 +204,5 @@ def judge(findings: Sequence[Finding], guarantee: Guarantee) -> Verdict:
     elif guarantee.status == "nominal":
         reason = "its guarantee is nominal, not proven"
     else:
-        reason = "it carries no guarantee, and that these attacks failed does not mean that others will"
+        reason = "it carries no guarantee"
     return Verdict("unproven", f"No attack that was run reads people out of this table, but {reason}.")

@@ -87,8 +87,9 @@ _BY_ATTACK: Mapping[str, Words] = {
         "Are released rows closer to real records than chance allows?",
         "Nobody: this is a figure that is often reported, not an attack.",
         "The distance of each released row to the closest real record is held against its distance to people who "
-        "had no part in the release.",
-        "How much more often the real record is closer than chance has it. A low figure proves nothing.",
+        "had no part in the release; without such people, to the second closest record.",
+        "How much more often the real record is closer than chance has it, or the row next to one record alone. A low "
+        "figure proves nothing.",
     ),
     "NaiveDistinguisher": Words(
         "Does a trained classifier recognise the real rows?",
@@ -139,8 +140,8 @@ MEANING: Mapping[Level, tuple[str, str, str]] = {
     "unproven": (
         "Unproven",
         "amber",
-        "That these attacks failed is no promise that others will. Hand it out only to people you trust with the "
-        "original.",
+        "That these attacks failed does not mean that others will fail too. Hand it out only to people you trust "
+        "with the original.",
     ),
     "protected": (
         "Protected",
