@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from oversafe.attack import AttackResult
 from oversafe.report.cells import percent
-from oversafe.report.verdict import Finding, columns_read
+from oversafe.report.verdict import Finding, columns_read, computed_in_vain, not_real
 
 _SIMILAR_PROVES_NOTHING = "This is no evidence of privacy"
 
@@ -42,8 +40,8 @@ def _reconstructed(result: Any, label: str, certain: int) -> str:
     sentence = f"{records} of class {label!r} can be computed from the released rows alone"
     if columns := columns_read([Finding(result, sentence, certain)]):
         sentence += f", {columns}"
-    if (wrong := found - int((result.evidence.get("real_row", np.zeros(found)) >= 0).sum())) and certain:
-        sentence += f"; {wrong} more that were computed are no real records"
+    if (wrong := computed_in_vain(result)) and certain:
+        sentence += f"; {not_real(wrong)}"
     return sentence + "."
 
 
