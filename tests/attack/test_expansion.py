@@ -13,6 +13,7 @@ from oversafe.attack.expansion import expand, grid_steps
 from oversafe.attack.lines import find_lines
 from oversafe.attack.meetings import find_meetings
 from oversafe.attack.points import read_points
+from oversafe.experiment.papers.base import EIGHT
 
 NOISE = 1e-15
 
@@ -51,6 +52,14 @@ def test_rows_between_known_records_tell_of_nobody_new() -> None:
     rows = gridded[:5] + rng.random((5, 1)) * (gridded[5:] - gridded[:5])
     found = expand(rows, gridded, np.full(10, NOISE), NOISE)
     assert len(found.places) == 10 and found.explained.all()
+
+
+def test_a_row_on_the_grid_is_a_record_and_leads_nowhere() -> None:
+    rng = np.random.default_rng(6)
+    real = rng.integers(0, 101, (40, 7)) / 100
+    # Beyond a released record every ray meets the grid again: twice as far, or sooner.
+    found = expand(real, real[:30], np.full(30, NOISE), NOISE)
+    assert len(found.places) == 30
 
 
 def test_categories_alone_do_not_vouch_for_numbers() -> None:
@@ -113,3 +122,16 @@ def test_recall_on_the_sets_where_lines_are_too_few(name, data_folder) -> None:
         scores.append(ReconSMOTE().run(released).score(X[y == 1]))
     precision, recall = np.mean(scores, axis=0)
     assert precision >= 0.99 and recall >= 0.98, scores
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", EIGHT)
+@pytest.mark.parametrize("scaled", [False, True])
+def test_every_record_named_in_an_augmented_table_is_real(name, scaled, data_folder) -> None:
+    table = pd.read_parquet(data_folder / f"{name}.parquet")
+    y = table.pop("target").to_numpy()
+    X = table.to_numpy(dtype=float)
+    if scaled:
+        X = MinMaxScaler((-1, 1)).fit_transform(X)
+    augmented, labels = SMOTE(random_state=0).fit_resample(X, y)
+    assert ReconSMOTE().run(augmented[labels == 1]).score(X[y == 1]) == (1.0, 1.0)

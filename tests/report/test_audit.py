@@ -15,9 +15,11 @@ from oversafe.commands.outputs import check_page
 from oversafe.data import load_dataset
 from oversafe.errors import InputError
 from oversafe.privacy import Guarantee, write_release
+from oversafe.protect import SMOTE as OwnSMOTE
 from oversafe.protect import HistogramSynthesizer, RandomOverSampler
 from oversafe.report.cells import told_risk
 from oversafe.report.demo import demo_schema
+from oversafe.report.headlines import headline
 
 
 @pytest.fixture(scope="module")
@@ -426,3 +428,58 @@ def test_a_risk_that_may_be_chance_is_told_as_that():
     result = AttackResult("SinglingOut", "singling-out", 0.08, (0.0, 0.2), pd.DataFrame())
     assert told_risk(result) == "8 % (not surely above chance)"
     assert told_risk(replace(result, interval=(0.01, 0.2))) == "8 %"
+
+
+@pytest.fixture(scope="module")
+def with_gaps():
+    """A real table with gaps, text and two large classes, and what SMOTE makes of it."""
+    rng = np.random.default_rng(0)
+    n = 460
+    table = pd.DataFrame(
+        {
+            "height": rng.normal(170, 10, n).round(1),
+            "dose": rng.exponential(3, n).round(2),
+            "cost": rng.exponential(1000, n).round(2),
+        }
+    ).mask(rng.random((n, 3)) < 0.05)
+    table["town"] = rng.choice(["A", "B"], n)
+    table["group"] = np.repeat(["x", "y", "z"], [200, 200, 60])
+    X, y = OwnSMOTE(random_state=0).fit_resample(table.drop(columns="group"), table["group"])
+    return table, X.assign(group=y)
+
+
+def test_gaps_do_not_hide_which_rows_are_real(with_gaps):
+    _, release = with_gaps
+    report = audit(release, "group")
+    assert report.verdict.level == "exposed"
+    found = {(f.result.name, f.result.details["class"]): f for f in report.findings}
+    told = found["DistinSMOTE", "z"]
+    # A row with one value left would not be told.
+    assert told.result.risk > 0.9
+    assert "'height', 'dose', 'cost'): the former are real, the latter were added." in told.headline
+    # What was not used is told, where it is read.
+    note = "ReconSMOTE and DistinSMOTE made no use of the column 'town' (not a number)"
+    assert note in report.warnings
+    assert note in " ".join(str(report).split())
+    assert "made no use of the column &#39;town&#39;" in report.to_html()
+
+
+def test_a_class_without_added_rows_has_none_to_tell_from_the_real_ones(with_gaps):
+    real, release = with_gaps
+    report = audit(release, "group", real=real)
+    assert [f.result.details["class"] for f in report.findings if f.result.name == "DistinSMOTE"] == ["z"]
+    assert report.not_run["DistinSMOTE on class 'y'"].startswith("all its rows are real")
+    # Real records are counted in the columns that were compared, and the sentence says so.
+    reconstructed = next(f for f in report.findings if f.result.name == "ReconSMOTE")
+    distinct = reconstructed.result.details["distinct_real"]
+    told = f"of the {distinct} real records of class 'z' that differ in the 3 columns compared"
+    assert told in reconstructed.headline
+
+
+def test_what_may_be_chance_is_not_called_nothing():
+    details = {"risk_basis": "truth", "recall": 0.5, "precision": 0.4}
+    result = AttackResult("DistinSMOTE", "distinguishing", 0.49, (0.0, 0.53), pd.DataFrame(), details)
+    assert headline(result, "a", 0) == (
+        "50 % of the real rows of class 'a' are recognised in the released table, and 1 % of the added ones are taken "
+        "for real; with so few rows that may be chance."
+    )

@@ -67,6 +67,15 @@ def test_the_sentence_counts_all_classes_and_the_copies():
     )
 
 
+def test_where_some_that_were_computed_are_not_real_none_is_called_certain():
+    right, partly = read_out("a", 2, [2, 2]), read_out("b", 3, [2, 2, 2, 2])
+    partly.result.evidence["real_row"] = [4, -1, 7, 9]
+    assert judge([right, partly], NONE).sentence == (
+        "5 real records were read out of this table, in all 2 columns: 3 of class 'b', 2 of class 'a'; "
+        "1 more that was computed is no real record."
+    )
+
+
 def test_what_is_estimated_is_not_called_certain():
     findings = [read_out("a", 3, [2, 1, 1], ("age",))]
     assert judge(findings, NONE).sentence == (

@@ -416,7 +416,8 @@ def rays_to_grid(points, queries, records, radii, neighbours, skip, steps, noise
 
     On the way from one record to another every gridded column changes by whole steps at once. So the ray
     is followed in steps of its widest column until all others are whole too, beyond the released row, but
-    no farther from the record than ``farthest`` in that column. Records below ``skip`` are left out.
+    no farther from the record than ``farthest`` in that column. Records below ``skip`` are left out, and
+    rows that are on the grid themselves.
 
     Returns, for each query and neighbour, how far the grid point is in units of the way to the row (0: there
     is none), the logarithm of the chance that a ray meets the grid like this by accident, and the number
@@ -453,7 +454,14 @@ def rays_to_grid(points, queries, records, radii, neighbours, skip, steps, noise
             if count < 2 or slack[widest] > 0.01:
                 continue
             length = abs(way[widest])
-            # Beyond the row: one that is on the grid itself tells nothing.
+            on_grid = True
+            for k in range(count):
+                if abs(way[k] - round(way[k])) > 2.0 * slack[k]:
+                    on_grid = False
+                    break
+            # A row that is on the grid itself is a record; beyond it the ray meets the grid in any case.
+            if on_grid:
+                continue
             whole = math.floor(length + 2.0 * slack[widest]) + 1.0
             tried = 0
             while whole <= last:

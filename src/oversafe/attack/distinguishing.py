@@ -11,9 +11,11 @@ import numpy as np
 
 from oversafe.attack.base import Attack, AttackResult, wilson_interval
 from oversafe.attack.copies import difference_interval
+from oversafe.attack.decimals import told_by_decimals
 from oversafe.attack.lines import Lines, find_lines, neighbors_to_search
 from oversafe.attack.noise import lines_at_their_error
-from oversafe.attack.points import BoolArray, IntArray, Points, read_points
+from oversafe.attack.points import BoolArray, IntArray, Points, as_frame, read_points
+from oversafe.attack.prepared import prepare
 from oversafe.attack.recovery import find_records
 from oversafe.errors import InputError
 
@@ -32,7 +34,7 @@ class DistinguishingResult(AttackResult):
     name, threat, risk, interval, evidence, details
         See :class:`~oversafe.attack.AttackResult`.
     is_real : array of bool
-        For each row of the attacked table, whether it is labelled real.
+        For each row of the attacked table, whether it is labelled real; not where gaps leave it open.
     """
 
     is_real: BoolArray = field(default_factory=lambda: np.empty(0, dtype=bool), repr=False)
@@ -67,7 +69,8 @@ class DistinSMOTE(Attack):
     two real records and three real ones are not collinear. Algorithm 2 of [1]_ removes these rows, and
     what is left is real. Here the rows that are left are searched again among themselves, however far
     apart, because the ends of every segment are among them; and a row at a simple fraction of its line
-    stays, because real records on a grid (integers, rounded values) can be collinear.
+    stays, because real records on a grid (integers, rounded values) can be collinear. Where the rows fall into some
+    with few decimals and others with all that a float holds, in several columns at once, that tells them apart too.
 
     Parameters
     ----------
@@ -145,7 +148,8 @@ class DistinSMOTE(Attack):
             If the table is empty, not two-dimensional, or has infinite values.
         """
         started = perf_counter()
-        points = read_points(X, self.tolerance)
+        given, table = as_frame(X), prepare(X)
+        points = read_points(table.frame, self.tolerance)
         n_neighbors = neighbors_to_search(points, self.n_neighbors, self.k_neighbors, self.ratio)
         points, lines = lines_at_their_error(points, n_neighbors, self.tolerance, self.n_jobs)
         if points.exact:
@@ -154,19 +158,33 @@ class DistinSMOTE(Attack):
         else:
             found = [lines]
             synthetic, ends = _between_and_at_records(points, lines, self.n_jobs)
-        is_real = ~synthetic[points.row]
-        ends_of_row = ends[points.row]
+        # Rows with gaps in the columns used are judged by their decimals alone.
+        judged = np.isin(np.arange(len(given)), table.rows)
+        is_real, ends_of_row = np.zeros(len(given), dtype=bool), np.zeros(len(given), dtype=np.int64)
+        is_real[table.rows], ends_of_row[table.rows] = ~synthetic[points.row], ends[points.row]
+        certain = is_real & (ends_of_row >= _CERTAIN)
+        told = told_by_decimals(given)
+        if told is not None:
+            judged |= told.real | told.added
+            is_real = (is_real | told.real) & ~told.added
+            certain = (certain | told.real) & ~told.added
 
         n_lines = sum(len(lines) for lines in found)
         details: dict[str, Any] = {
             "lines": n_lines,
             "labelled_real": int(is_real.sum()),
-            "labelled_synthetic": int((~is_real).sum()),
-            "certain": int((is_real & (ends_of_row >= _CERTAIN)).sum()),
+            "labelled_synthetic": int((judged & ~is_real).sum()),
+            "certain": int(certain.sum()),
+            "told_by_decimals": () if told is None else tuple(str(name) for name in told.columns),
             "n_neighbors": n_neighbors,
             "tolerance": points.noise,
             "columns_left_out": points.left_out,
+            "why_left_out": table.why_left_out(points.left_out),
+            "rows_left_out": int((~judged).sum()),
         }
+        # Rows that are left out equal none but themselves.
+        point = len(points.values) + np.arange(len(given))
+        point[table.rows] = points.row
         if points.reason is not None:
             details["reason"] = points.reason
         if truth is None:
@@ -176,9 +194,9 @@ class DistinSMOTE(Attack):
             interval = wilson_interval(successes, trials)
         else:
             details["risk_basis"] = "truth"
-            real = _with_copies(truth, points.row)
-            hits, total = int((is_real & real).sum()), int(real.sum())
-            false, others = int((is_real & ~real).sum()), int((~real).sum())
+            real = _with_copies(truth, point)
+            hits, total = int((is_real & real).sum()), int((judged & real).sum())
+            false, others = int((is_real & ~real).sum()), int((judged & ~real).sum())
             details["precision"] = hits / (hits + false) if hits + false else math.nan
             details["recall"] = hits / total if total else math.nan
             risk = max(0.0, hits / total - false / others) if total and others else 0.0
@@ -186,11 +204,9 @@ class DistinSMOTE(Attack):
             interval = max(0.0, low), max(0.0, high)
         details["seconds"] = perf_counter() - started
 
-        evidence = points.frame.loc[is_real] if n_lines else points.frame.iloc[:0]
-        evidence = evidence.copy()
-        evidence.insert(
-            evidence.shape[1], "lines", ends_of_row[is_real] if n_lines else [], allow_duplicates=True
-        )
+        shown = is_real & (n_lines > 0 or told is not None)
+        evidence = given.loc[shown].copy()
+        evidence.insert(evidence.shape[1], "lines", ends_of_row[shown], allow_duplicates=True)
         return DistinguishingResult(
             name="DistinSMOTE",
             threat="distinguishing",
@@ -199,7 +215,7 @@ class DistinSMOTE(Attack):
             evidence=evidence,
             details=details,
             is_real=is_real,
-            _point=points.row,
+            _point=point,
         )
 
 

@@ -150,7 +150,7 @@ def read_points(X: Any, tolerance: float | dict[int, float] | None = None) -> Po
     InputError
         If the table is empty, not two-dimensional, or has infinite values.
     """
-    frame = _as_frame(X)
+    frame = as_frame(X)
     usable = [
         position
         for position, dtype in enumerate(frame.dtypes)
@@ -288,7 +288,8 @@ def _weights(error: FloatArray, same: IntArray) -> FloatArray:
     return np.where(weight < _LEAST_WEIGHT, 0.0, weight)
 
 
-def _as_frame(X: Any) -> pd.DataFrame:
+def as_frame(X: Any) -> pd.DataFrame:
+    """Return a table as a DataFrame, or say what it lacks."""
     if not isinstance(X, pd.DataFrame):
         array = np.asarray(X)
         if array.ndim != 2:

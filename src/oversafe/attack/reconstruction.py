@@ -15,7 +15,8 @@ from oversafe.attack.base import Attack, AttackResult, wilson_interval
 from oversafe.attack.kind import recognise
 from oversafe.attack.lines import neighbors_to_search, random_axis
 from oversafe.attack.noise import lines_at_their_error
-from oversafe.attack.points import BoolArray, FloatArray, IntArray, Points, read_points
+from oversafe.attack.points import BoolArray, FloatArray, IntArray, Points, as_frame, read_points
+from oversafe.attack.prepared import in_numbers, prepare
 from oversafe.attack.recovery import Recovered, find_records
 from oversafe.attack.segments import WIDTH_OF_SPREAD, shares_of
 from oversafe.errors import InputError
@@ -38,17 +39,20 @@ class ReconstructionResult(AttackResult):
         See :class:`~oversafe.attack.AttackResult`.
     records : DataFrame or array
         One recovered record per row, in the columns, order and units of the attacked table. Columns
-        that took no part (not numeric, or with missing values) are missing, unless they are constant.
+        that took no part (neither numbers nor dates, or with too many missing values) are missing, unless they
+        are constant.
     support : array of int
         How many lines end in each record, or from how many known records a ray leads to it.
     radius : array of float
         How far a value of each record may be from the true one, as a share of its column's range; columns that
         were filled in are not counted.
     errors : DataFrame
-        How far each value may be from the true one, in the table's units.
+        How far each value may be from the true one, in the table's units; for dates in days, or in the largest unit
+        of which all are multiples.
     estimated : DataFrame
         Which values are estimates: those of coarser columns (whole numbers beside floats) that the released rows leave
-        open. All other values are read, to within their errors.
+        open, and values of columns with gaps that may have been filled in. All other values are read, to within their
+        errors.
     """
 
     records: Any = field(default=None, repr=False)
@@ -60,6 +64,7 @@ class ReconstructionResult(AttackResult):
     _segments: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64), repr=False)
     _shares: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
     _filled_in: BoolArray = field(default_factory=lambda: np.empty(0, dtype=bool), repr=False)
+    _units: dict[int, pd.Timedelta] = field(default_factory=dict, repr=False)
 
     def score(self, X_real: Any, tolerance: float | None = None) -> tuple[float, float]:
         """Return the precision and the recall of the recovered records.
@@ -80,7 +85,14 @@ class ReconstructionResult(AttackResult):
             Share of the distinct real records that were recovered.
         """
         nearest, found = match_records(
-            self.records, self.errors, self._ranges, self._filled_in, X_real, tolerance
+            self.records,
+            self.errors,
+            self.estimated,
+            self._ranges,
+            self._filled_in,
+            X_real,
+            tolerance,
+            self._units,
         )
         precision = float((nearest >= 0).mean()) if len(nearest) else math.nan
         return precision, float(found.mean())
@@ -211,7 +223,8 @@ class ReconSMOTE(Attack):
         started = perf_counter()
         if self.min_lines is not None and self.min_lines < 2:
             raise InputError(f"min_lines is {self.min_lines}; lines meet from 2 on, the paper takes 3")
-        points = read_points(X, self.tolerance)
+        given, table = as_frame(X), prepare(X)
+        points = read_points(table.frame, self.tolerance)
         n_neighbors = neighbors_to_search(points, self.n_neighbors, self.k_neighbors, self.ratio)
         points, lines = lines_at_their_error(points, n_neighbors, self.tolerance, self.n_jobs)
         records = find_records(points, lines, min_lines=self.min_lines, go_on=self.expand, n_jobs=self.n_jobs)
@@ -224,6 +237,8 @@ class ReconSMOTE(Attack):
         if records.rows:
             on_ending = np.union1d(on_ending, np.concatenate(records.rows))
         frame, errors, estimated = _in_units(records, released, points)
+        if len(table.rows) < len(given) or table.gaps:
+            estimated |= _perhaps_filled(frame, released, given)
         ranges = _ranges(points)
         filled_in = np.isin(np.arange(len(ranges)), list(points.coarse))
         measured = np.flatnonzero((ranges > 0) & ~filled_in)
@@ -247,6 +262,8 @@ class ReconSMOTE(Attack):
             "n_neighbors": n_neighbors,
             "tolerance": points.noise,
             "columns_left_out": points.left_out,
+            "why_left_out": table.why_left_out(points.left_out),
+            "rows_left_out": len(given) - len(table.rows),
             "columns": frame.shape[1],
             "columns_filled_in": tuple(points.frame.columns[position] for position in points.coarse),
             "columns_estimated": tuple(frame.columns[estimated.any().to_numpy()]),
@@ -262,7 +279,9 @@ class ReconSMOTE(Attack):
             details["risk_basis"] = "estimate"
             successes, trials = int(copies[on_ending].sum()), len(points.row)
         else:
-            nearest, found = match_records(frame, errors, ranges, filled_in, real, None)
+            nearest, found = match_records(
+                table.restored(frame, given), errors, estimated, ranges, filled_in, real, None, table.units
+            )
             findings["real_row"] = nearest
             details["precision"] = float((nearest >= 0).mean()) if len(nearest) else math.nan
             details["recall"] = float(found.mean())
@@ -271,6 +290,11 @@ class ReconSMOTE(Attack):
             details["risk_basis"] = "recall"
             successes, trials = int(found.sum()), len(found)
         details["seconds"] = perf_counter() - started
+        frame = table.restored(frame, given)
+        segments = np.full((len(given), 2), -1, dtype=np.int64)
+        segments[table.rows] = records.segments[points.row]
+        shares = np.full(len(given), np.nan)
+        shares[table.rows] = shares_of(points.values, records.segments, places)[points.row]
         return ReconstructionResult(
             name="ReconSMOTE",
             threat="reconstruction",
@@ -284,9 +308,10 @@ class ReconSMOTE(Attack):
             errors=errors,
             estimated=estimated,
             _ranges=ranges,
-            _segments=records.segments[points.row],
-            _shares=shares_of(points.values, records.segments, places)[points.row],
+            _segments=segments,
+            _shares=shares,
             _filled_in=filled_in,
+            _units=table.units,
         )
 
 
@@ -348,6 +373,28 @@ def _in_units(
     frame, error_frame = pd.DataFrame(columns), pd.DataFrame(errors)
     frame.columns = error_frame.columns = estimated.columns = table.columns
     return frame, error_frame, estimated
+
+
+def _perhaps_filled(records: pd.DataFrame, released: IntArray, given: pd.DataFrame) -> pd.DataFrame:
+    """Return which values may be what a sampler put in place of a missing one.
+
+    Samplers fill the gaps of a column with one value and move rows towards it. So the value is doubted that most of
+    the records share, if several do; of a record that is not in the release while others are, all values.
+    """
+    doubtful = pd.DataFrame(False, index=records.index, columns=records.columns)
+    hidden = released < 0
+    gaps = [p for p in np.flatnonzero(given.isna().any().to_numpy()) if records.iloc[:, p].notna().any()]
+    for position in gaps:
+        values = records.iloc[:, position].to_numpy(dtype=float)
+        rounded = np.round(values / max(_EQUAL * np.ptp(values), 1e-300))
+        shared, counts = np.unique(rounded[hidden], return_counts=True)
+        if len(counts) and counts.max() > 1:
+            doubtful.isetitem(position, hidden & (rounded == shared[counts.argmax()]))
+    if not hidden.all():
+        unclear = hidden & ~doubtful.iloc[:, gaps].any(axis=1).to_numpy(dtype=bool)
+        for position in gaps:
+            doubtful.isetitem(position, doubtful.iloc[:, position].to_numpy() | unclear)
+    return doubtful
 
 
 def _names_of(chosen: pd.DataFrame) -> list[str]:
@@ -461,10 +508,12 @@ def _is_constant(column: pd.Series) -> bool:
 def match_records(
     records: Any,
     errors: pd.DataFrame,
+    estimated: pd.DataFrame,
     ranges: FloatArray,
     filled_in: BoolArray,
     X_real: Any,
     tolerance: float | None,
+    units: dict[int, pd.Timedelta],
 ) -> tuple[IntArray, BoolArray]:
     """Hold recovered records against real ones.
 
@@ -486,6 +535,7 @@ def match_records(
         )
     if not len(real):
         raise InputError("the real table is empty; pass the real minority records")
+    records, real = in_numbers(records, units), in_numbers(real, units)
     used = np.flatnonzero(~np.isnan(ranges))
     numbers = real.iloc[:, used].apply(pd.to_numeric, errors="coerce")
     # Records with the same gaps are equal too.
@@ -494,9 +544,10 @@ def match_records(
     complete = np.flatnonzero(~np.isnan(there).any(axis=1))
     found = np.zeros(len(there), dtype=bool)
     nearest = np.full(len(records), -1, dtype=np.int64)
-    if not len(records) or not len(complete):
+    if not len(records) or np.isnan(there).all():
         return nearest, found
-    scale = np.maximum(ranges[used], np.ptp(there[complete], axis=0))
+    with np.errstate(invalid="ignore"):
+        scale = np.fmax(ranges[used], np.nanmax(there, axis=0) - np.nanmin(there, axis=0))
     here, stated = records.iloc[:, used].to_numpy(dtype=float), errors.iloc[:, used].to_numpy(dtype=float)
     allowed = np.broadcast_to((_EQUAL if tolerance is None else tolerance) * scale, here.shape)
     if tolerance is None:
@@ -504,13 +555,25 @@ def match_records(
     # Where a column is filled in, only what was stated about it can be asked.
     allowed = np.where(filled_in[used], np.maximum(allowed, stated), allowed)
     unit = np.maximum(np.median(allowed, axis=0), 1e-300)
-    tree = KDTree(there[complete] / unit)
-    reach = float((allowed / unit).max())
-    for number, close in enumerate(tree.query_ball_point(here / unit, reach, p=np.inf)):
+    close_to: Any = [[]] * len(here)
+    if len(complete):
+        reach = float((allowed / unit).max())
+        close_to = KDTree(there[complete] / unit).query_ball_point(here / unit, reach, p=np.inf)
+    for number, close in enumerate(close_to):
         those = complete[close]
         those = those[(np.abs(there[those] - here[number]) <= allowed[number]).all(axis=1)]
         found[those] = True
         if len(those):
             best = np.argmin((np.abs(there[those] - here[number]) / unit).max(axis=1))
             nearest[number] = first[those[best]]
+    # What a real record lacks was perhaps filled in, and is then told as an estimate.
+    doubtful = estimated.iloc[:, used].to_numpy(dtype=bool)
+    lacking = np.setdiff1d(np.arange(len(there)), complete)
+    gaps = np.isnan(there[lacking])
+    for number in np.flatnonzero((nearest < 0) & doubtful.any(axis=1)).tolist():
+        agrees = np.abs(there[lacking] - here[number]) <= allowed[number]
+        own = (agrees | (gaps & doubtful[number])).all(axis=1) & (2 * agrees.sum(axis=1) > len(used))
+        found[lacking[own]] = True
+        if own.any():
+            nearest[number] = first[lacking[own][0]]
     return nearest, found

@@ -25,7 +25,7 @@ from oversafe.attack.segments import (
 _SAME = 3.0
 # The share of the rows beyond records from which on a sampler is taken to extrapolate.
 _EXTRAPOLATED = 0.05
-# In how many turns records, segments and their errors are brought into agreement.
+# In how many turns, at least, records, segments and their errors are brought into agreement.
 _TURNS = 3
 
 
@@ -207,17 +207,19 @@ def _between_ends(lines: Lines, ends: list[IntArray], n: int) -> IntArray:
 
 def _settle(points: Points, records: Recovered, n_jobs: int | None) -> Recovered:
     """Bring records and the points between them into agreement, and keep the records that have any."""
-    for turn in range(_TURNS):
+    turn, settled = 0, False
+    while not settled:
+        turn += 1
         # What is left of a record's error after all rows have been fitted is below that of a row.
         error = np.minimum(records.radius, points.noise / 2)
         segments = segments_of(
             points.values, records.places, error, points.noise, width=WIDTH_OF_SPREAD, n_jobs=n_jobs
         )
         refined = refine(points.values, segments, records.places, records.radius, exact=False)
-        keep = np.ones(len(records.places), dtype=bool)
-        if turn < _TURNS - 1:
-            keep = _supported(segments, len(keep))
-            keep[keep] = _first_of_same(refined.places[keep], refined.radius[keep])
+        keep = _supported(segments, len(records.places))
+        keep[keep] = _first_of_same(refined.places[keep], refined.radius[keep])
+        # A record that the last turn left without its rows would stay as a place that nothing speaks for.
+        settled = turn >= _TURNS and bool(keep.all())
         records = Recovered(
             refined.places[keep],
             refined.radius[keep],

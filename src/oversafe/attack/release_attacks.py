@@ -8,10 +8,13 @@ from functools import partial
 from inspect import signature
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from oversafe.attack.base import Attack, AttackResult
 from oversafe.attack.copies import ExactCopies, is_copy
+from oversafe.attack.decimals import told_by_decimals
 from oversafe.attack.distinguishing import DistinSMOTE
 from oversafe.attack.inference import AttributeInference
 from oversafe.attack.linkability import Linkability
@@ -238,8 +241,13 @@ def _geometry(
         return
     yield AttackStep(f"ReconSMOTE on {what}", tables, partial(_reconstruct, tables))
     found = reconstruction_of(results, tables.label)
-    if found is not None and (tables.truth is not None or found.details.get("released", 0)):
-        yield AttackStep(f"DistinSMOTE on {what}", tables, partial(_distinguish, tables))
+    truth = None if tables.truth is None else is_copy(tables.release, tables.truth)
+    if truth is not None and truth.all():
+        not_run[f"DistinSMOTE on {what}"] = "all its rows are real, so there is none to be told from them"
+    elif found is not None and (
+        truth is not None or found.details.get("released", 0) or told_by_decimals(tables.release) is not None
+    ):
+        yield AttackStep(f"DistinSMOTE on {what}", tables, partial(_distinguish, tables, truth))
     else:
         not_run[f"DistinSMOTE on {what}"] = "no row of the release was found to be a real record"
 
@@ -283,8 +291,7 @@ def _reconstruct(tables: ClassTables) -> AttackResult:
     return _labelled(ReconSMOTE().run(tables.release, real=tables.truth), tables)
 
 
-def _distinguish(tables: ClassTables) -> AttackResult | None:
-    truth = None if tables.truth is None else is_copy(tables.release, tables.truth)
+def _distinguish(tables: ClassTables, truth: NDArray[np.bool_] | None) -> AttackResult | None:
     if truth is not None and not truth.any():
         return None
     return _labelled(DistinSMOTE().run(tables.release, truth=truth), tables)

@@ -29,7 +29,7 @@ from oversafe.report.headlines import headline
 from oversafe.report.kept import KeptSteps
 from oversafe.report.law import CRITERIA, assess
 from oversafe.report.material import Material, work_of
-from oversafe.report.not_run import why_not_at_all, why_not_the_largest
+from oversafe.report.not_run import what_was_left_out, why_not_at_all, why_not_the_largest
 from oversafe.report.picture import picture, shown_record, side_by_side
 from oversafe.report.plain import as_json, plain, written
 from oversafe.report.sources import file_name, repeat_settings
@@ -265,7 +265,7 @@ def audit(
         tuple(findings),
         guarantee,
         not_run,
-        material.warnings,
+        (*material.warnings, *what_was_left_out(results)),
         {"name": name or "the release", **material.facts()},
         time.monotonic() - start,
         stopped,

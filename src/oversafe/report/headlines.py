@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from oversafe.attack import AttackResult
 from oversafe.report.cells import percent
-from oversafe.report.verdict import Finding, columns_read
+from oversafe.report.verdict import Finding, columns_read, computed_in_vain, not_real
+from oversafe.text import listed
 
 _SIMILAR_PROVES_NOTHING = "This is no evidence of privacy"
 
@@ -36,16 +35,21 @@ def headline(result: Any, label: str, certain: int) -> str:
 def _reconstructed(result: Any, label: str, certain: int) -> str:
     found = len(result.records)
     if "distinct_real" in result.details:
-        records = f"{certain} of the {result.details['distinct_real']} real records"
+        records = f"{certain} of the {result.details['distinct_real']} real records of class {label!r}"
+        if left_out := len(result.details.get("columns_left_out", ())):
+            # Equal ones count once, and in fewer columns more are equal.
+            compared = result.details["columns"] - left_out
+            records += f" that differ in the {compared} column{'s' if compared != 1 else ''} compared"
     else:
-        records = f"{found or 'No'} real record{'s' if found > 1 else ''}"
-    sentence = f"{records} of class {label!r} can be computed from the released rows alone"
+        records = f"{found or 'No'} real record{'s' if found > 1 else ''} of class {label!r}"
+    sentence = f"{records} can be computed from the released rows alone"
     if columns := columns_read([Finding(result, sentence, certain)]):
         sentence += f", {columns}"
-    if wrong := found - int((result.evidence.get("real_row", np.zeros(found)) >= 0).sum()):
-        sentence += f"; {wrong} {'more ' if certain else ''}that were computed are no real records"
-        if not certain:
-            sentence += ", or the release was made from another table than this real one"
+    if (wrong := computed_in_vain(result)) and certain:
+        sentence += f"; {not_real(wrong)}"
+    elif wrong:
+        sentence += f"; {wrong} that {'was' if wrong == 1 else 'were'} computed "
+        sentence += "are not in the real table, or the release was made from another table"
     return sentence + "."
 
 
@@ -58,8 +62,13 @@ def _copied(result: AttackResult, label: str, certain: int) -> str:
 
 def _distinguished(result: AttackResult, label: str) -> str:
     details = result.details
-    if result.interval[0] <= 0:
+    if result.risk <= 0:
         return f"The rows of class {label!r} do not show which of them are real."
+    if (columns := details.get("told_by_decimals")) and details.get("precision", 1.0) == 1.0:
+        return (
+            f"{details['labelled_real']} rows of class {label!r} have few decimals and {details['labelled_synthetic']} "
+            f"as many as a computer keeps ({listed(columns)}): the former are real, the latter were added."
+        )
     if details["risk_basis"] == "estimate":
         return (
             f"{details['certain']} of the {details['labelled_real']} rows of class {label!r} that look real "
@@ -67,7 +76,8 @@ def _distinguished(result: AttackResult, label: str) -> str:
         )
     return (
         f"{percent(details['recall'])} of the real rows of class {label!r} are recognised in the released "
-        f"table, and {percent(max(0.0, details['recall'] - result.risk))} of the added ones are taken for real."
+        f"table, and {percent(max(0.0, details['recall'] - result.risk))} of the added ones are taken for real"
+        f"{'; with so few rows that may be chance' if result.interval[0] <= 0 else ''}."
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from oversafe.attack.base import AttackResult
 from oversafe.attack.copies import is_copy
 from oversafe.attack.release_attacks import NEED_A_HOLDOUT, ClassTables
+from oversafe.text import listed
 
 _ON_CLASS = " on class "
 
@@ -42,6 +44,23 @@ def why_not_the_largest(tables: ClassTables) -> str:
         "it is the largest class of the real table, and these attacks look at the people of the smaller ones, who "
         "stand out more; without the real table every class is attacked"
     )
+
+
+def what_was_left_out(results: Sequence[AttackResult]) -> list[str]:
+    """Return which columns attacks left out, and why."""
+    attacks: dict[tuple[str, str], list[str]] = {}
+    for result in results:
+        for column, reason in result.details.get("why_left_out", {}).items():
+            names = attacks.setdefault((column, reason), [])
+            if result.name not in names:
+                names.append(result.name)
+    columns: dict[tuple[str, str], list[str]] = {}
+    for (column, reason), names in attacks.items():
+        columns.setdefault((" and ".join(names), reason), []).append(column)
+    return [
+        f"{names} made no use of {'the column' if len(own) == 1 else 'the columns'} {listed(own)} ({reason})"
+        for (names, reason), own in columns.items()
+    ]
 
 
 def by_attack(not_run: Mapping[str, str]) -> list[tuple[str, str]]:

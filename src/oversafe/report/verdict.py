@@ -129,9 +129,11 @@ def _read_out(findings: Sequence[Finding]) -> str:
             return "1 real record of the attacked classes stands in the release word for word."
         return f"{count} different real records of the attacked classes stand in the release word for word."
     count = records_read_out(computed)
-    sentence = (
-        f"{_real_records(count)} {'was' if count == 1 else 'were'} read out of this table with certainty"
-    )
+    wrong = sum(computed_in_vain(f.result) for f in computed)
+    sentence = f"{_real_records(count)} {'was' if count == 1 else 'were'} read out of this table"
+    if not wrong:
+        # Whoever has the release alone cannot tell the right ones from the wrong ones.
+        sentence += " with certainty"
     if columns := columns_read(computed):
         sentence += f", {columns}"
     classes = sorted(_by_class(computed).items(), key=lambda item: -item[1])
@@ -139,6 +141,8 @@ def _read_out(findings: Sequence[Finding]) -> str:
         parts = [f"{count} of class {label}" for label, count in classes[:_MOST_CLASSES]]
         more = sum(count for _, count in classes[_MOST_CLASSES:])
         sentence += f": {', '.join(parts)}" + (f" and {more} of other classes" if more else "")
+    if wrong:
+        sentence += f"; {not_real(wrong)}"
     # What is kept of a comparison does not say of how many.
     details = [f.result.details for f in copies if "copied" in f.result.details]
     if not details:
@@ -147,6 +151,18 @@ def _read_out(findings: Sequence[Finding]) -> str:
     return (
         f"{sentence}. {copied} of the {total} real records of the attacked classes stand in it as they are."
     )
+
+
+def computed_in_vain(result: AttackResult) -> int:
+    """Return how many of the computed records are not real, as far as they were held against the real table."""
+    return int((result.evidence["real_row"] < 0).sum()) if "real_row" in result.evidence else 0
+
+
+def not_real(count: int) -> str:
+    """Return in words that records were computed which nobody has."""
+    if count == 1:
+        return "1 more that was computed is no real record"
+    return f"{count} more that were computed are no real records"
 
 
 def _real_records(count: int) -> str:

@@ -1,0 +1,85 @@
+"""Which rows are real by their decimals: measured values have few, interpolated ones as many as a float holds."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from oversafe.attack.points import BoolArray, FloatArray
+
+# Measured values have at most this many decimals, computed ones more than the second.
+_FEW = 6
+_MANY = 8
+# How many columns must tell about a row, and how many rows and values of each kind a column must have.
+_COLUMNS = 2
+_LEAST = 5
+# The share of the rows, or of a column's values, that may be in doubt.
+_IN_DOUBT = 0.02
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the decimals of a table tell.
+
+    Parameters
+    ----------
+    real, added : array of bool
+        Which rows they show to be real, and which to be computed.
+    columns : tuple
+        The names of the columns that tell.
+    """
+
+    real: BoolArray
+    added: BoolArray
+    columns: tuple[Hashable, ...]
+
+
+def told_by_decimals(frame: pd.DataFrame) -> Told | None:
+    """Return which rows are measured and which computed, if their decimals show it; else None.
+
+    A row between two others has as many decimals as a float holds in all columns in which they differ. It is clear
+    only when nearly all rows have either few decimals in several columns and many in none, or many in several and in
+    most. In each column its most frequent value is left aside: it may be a bound, or stand for "none".
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The table.
+    """
+    few, many, columns = [], [], []
+    for position, dtype in enumerate(frame.dtypes):
+        if not pd.api.types.is_float_dtype(dtype):
+            continue
+        values = frame.iloc[:, position].to_numpy(dtype=float, na_value=np.nan)
+        short, long = _is_whole(values, _FEW), ~_is_whole(values, _MANY) & ~np.isnan(values)
+        kinds, counts = np.unique(values[short], return_counts=True)
+        if min(len(kinds) - 1, int(long.sum())) >= _LEAST and _between(values[long], kinds):
+            short &= values != kinds[counts.argmax()]
+            few.append(short)
+            many.append(long)
+            columns.append(frame.columns[position])
+    if len(columns) < _COLUMNS:
+        return None
+    n_few, n_many = np.sum(few, axis=0), np.sum(many, axis=0)
+    real = (n_few >= _COLUMNS) & (n_many == 0)
+    added = (n_many >= _COLUMNS) & (n_many >= n_few)
+    mixed = (n_many > 0) & (n_few > n_many)
+    if min(real.sum(), added.sum()) < _LEAST or mixed.sum() > _IN_DOUBT * added.sum():
+        return None
+    return Told(real, added, tuple(columns))
+
+
+def _is_whole(values: FloatArray, decimals: int) -> BoolArray:
+    """Return which values have no more decimals than these."""
+    steps = values * 10.0**decimals
+    near = np.abs(steps - np.round(steps)) <= 4 * np.finfo(float).eps * np.maximum(np.abs(steps), 1)
+    # Beyond this every float is whole.
+    return near & (np.abs(steps) < 2**50)
+
+
+def _between(inner: FloatArray, outer: FloatArray) -> bool:
+    """Whether values lie within the range of others, as interpolated ones do; gaps may hide an end of the range."""
+    return bool(((inner < outer.min()) | (inner > outer.max())).mean() <= _IN_DOUBT)

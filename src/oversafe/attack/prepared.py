@@ -1,0 +1,121 @@
+"""A table for the geometric attacks: dates as numbers, and rows without gaps in the columns that are used."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from oversafe.attack.points import FloatArray, IntArray, as_frame
+
+# Dates are counted in the largest of these in which all of a column are whole.
+_UNITS = ("1D", "1h", "1min", "1s", "1ms", "1us", "1ns")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A table as the geometric attacks use it.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The rows that are complete in the columns that are used, with dates as numbers.
+    rows : array of int
+        Their places in the table as it was given.
+    units : dict
+        What 1 means in each column of dates, by position.
+    gaps : tuple of int
+        The positions of the numeric columns that are left out for their missing values.
+    """
+
+    frame: pd.DataFrame
+    rows: IntArray
+    units: dict[int, pd.Timedelta]
+    gaps: tuple[int, ...]
+
+    def restored(self, records: pd.DataFrame, given: pd.DataFrame) -> pd.DataFrame:
+        """Return records with dates where the given table has them."""
+        columns = {}
+        for position in range(records.shape[1]):
+            column = records.iloc[:, position]
+            if position in self.units:
+                dtype = given.dtypes.iloc[position]
+                # An estimate keeps its time of the day, or it would be farther off than is stated.
+                count = column.where((column - column.round()).abs() > 1e-6, column.round())
+                column = (_zero(dtype) + count * self.units[position]).astype(dtype)
+            columns[position] = column
+        return pd.DataFrame(columns, index=records.index).set_axis(records.columns, axis=1)
+
+    def why_left_out(self, names: tuple[Hashable, ...]) -> dict[str, str]:
+        """Return for the columns that have no part why they have none."""
+        for_gaps = {str(self.frame.columns[position]) for position in self.gaps}
+        return {
+            str(name): "too many missing values" if str(name) in for_gaps else "not a number"
+            for name in names
+        }
+
+
+def prepare(X: Any) -> Prepared:
+    """Return a table with dates as numbers and without the rows that have gaps in the columns used.
+
+    Of columns with missing values as many are used as keep the most of the table: each takes with it the rows in
+    which it is missing.
+
+    Parameters
+    ----------
+    X : DataFrame or array of shape (n_rows, n_columns)
+        The table.
+    """
+    frame = as_frame(X)
+    dates = [i for i, dtype in enumerate(frame.dtypes) if pd.api.types.is_datetime64_any_dtype(dtype)]
+    units = {position: _unit(frame.iloc[:, position]) for position in dates}
+    frame = in_numbers(frame, units)
+    numeric = [
+        position
+        for position, dtype in enumerate(frame.dtypes)
+        if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype)
+    ]
+    missing = np.column_stack(
+        [np.zeros((len(frame), 0), dtype=bool), *(frame.iloc[:, p].isna().to_numpy() for p in numeric)]
+    )
+    order = np.argsort(missing.sum(axis=0), kind="stable")
+    complete = ~np.logical_or.accumulate(missing[:, order], axis=1)
+    kept = complete.sum(axis=0) * np.arange(1, len(order) + 1)
+    used = len(kept) - int(np.argmax(kept[::-1])) if kept.any() else 0
+    rows = np.flatnonzero(complete[:, used - 1]) if used else np.arange(len(frame))
+    gaps = tuple(numeric[i] for i in order[used:])
+    if len(rows) < len(frame):
+        frame = frame.iloc[rows].reset_index(drop=True)
+    return Prepared(frame, rows, units, gaps)
+
+
+def in_numbers(table: pd.DataFrame, units: Mapping[int, pd.Timedelta]) -> pd.DataFrame:
+    """Return a table with the dates of some columns as numbers."""
+    if not units:
+        return table
+    columns = {position: table.iloc[:, position] for position in range(table.shape[1])}
+    for position, unit in units.items():
+        columns[position] = pd.Series(_count(columns[position], unit), index=table.index)
+    return pd.DataFrame(columns, index=table.index).set_axis(table.columns, axis=1)
+
+
+def _count(column: pd.Series, unit: pd.Timedelta) -> FloatArray:
+    if not pd.api.types.is_datetime64_any_dtype(column.dtype):
+        column = pd.to_datetime(column, errors="coerce")
+    return ((column - _zero(column.dtype)) / unit).to_numpy(dtype=float, na_value=np.nan)
+
+
+def _zero(dtype: Any) -> pd.Timestamp:
+    return pd.Timestamp(0, tz=getattr(dtype, "tz", None))
+
+
+def _unit(column: pd.Series) -> pd.Timedelta:
+    for name in _UNITS[:-1]:
+        count = _count(column, pd.Timedelta(name))
+        count = count[~np.isnan(count)]
+        if (count == np.round(count)).all():
+            return pd.Timedelta(name)
+    return pd.Timedelta(_UNITS[-1])

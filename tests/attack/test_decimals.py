@@ -1,0 +1,63 @@
+"""Real rows by their decimals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from imblearn.over_sampling import SMOTE
+
+from oversafe.attack import DistinSMOTE
+from oversafe.attack.decimals import told_by_decimals
+
+
+def measured(n: int = 60, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "height": rng.normal(170, 10, n).round(1),
+            "weight": rng.normal(70, 10, n).round(1),
+            "dose": rng.exponential(3, n).round(2),
+        }
+    )
+
+
+def augmented() -> tuple[pd.DataFrame, int]:
+    X = measured(360)
+    X_new, y_new = SMOTE(random_state=0).fit_resample(X, np.repeat([0, 1], [300, 60]))
+    return X_new[y_new == 1].reset_index(drop=True), 60
+
+
+def test_added_rows_have_all_decimals() -> None:
+    X, n = augmented()
+    told = told_by_decimals(X)
+    assert told is not None and told.columns == ("height", "weight", "dose")
+    assert told.real[:n].mean() > 0.9 and not told.real[n:].any()
+    assert told.added[n:].mean() > 0.98 and not told.added[:n].any()
+
+
+def test_gaps_do_not_hide_them() -> None:
+    X, n = augmented()
+    X = X.mask(np.random.default_rng(1).random(X.shape) < 0.1)
+    result = DistinSMOTE().run(X, truth=np.arange(len(X)) < n)
+    assert result.details["told_by_decimals"] == ("height", "weight", "dose")
+    assert result.details["precision"] == 1.0 and result.risk > 0.9
+
+
+def test_tables_of_one_precision_or_with_a_few_computed_columns_tell_nothing() -> None:
+    rng = np.random.default_rng(2)
+    real = measured(200)
+    assert told_by_decimals(real) is None
+    assert told_by_decimals(real + rng.normal(size=real.shape)) is None
+    # Means of several visits in some rows of one column, or in some rows of each.
+    assert (
+        told_by_decimals(real.assign(dose=real["dose"].where(rng.random(200) < 0.5, real["dose"] / 3)))
+        is None
+    )
+    assert told_by_decimals(real.where(rng.random(real.shape) < 0.5, real / 3 + 2 * real.mean() / 3)) is None
+
+
+def test_zeros_and_bounds_are_no_measurements() -> None:
+    # What a synthesizer makes where most people have nothing, or where it clips.
+    values = np.random.default_rng(3).normal(size=(400, 4))
+    assert told_by_decimals(pd.DataFrame(np.maximum(values, 0.0))) is None
+    assert told_by_decimals(pd.DataFrame(np.clip(values, -1, 1))) is None
