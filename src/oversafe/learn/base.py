@@ -304,7 +304,8 @@ def plan_features(learner: Any, table: Any, schema: Schema | None) -> tuple[Scal
         if rows * learner.epsilon < 1000 * columns:
             warnings.warn(
                 f"{rows} rows at epsilon = {learner.epsilon:g} are too few to find the scale of {columns} columns "
-                "privately; give a schema with public bounds, or scale them and give data_norm",
+                "privately; give a schema with public bounds, or scale them by figures that are public and give "
+                "data_norm",
                 stacklevel=4,
             )
     return scaling, costs, unpaid(scaling, schema)
