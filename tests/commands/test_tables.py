@@ -152,3 +152,28 @@ def test_epsilon_with_a_comma_and_one_that_promises_nothing(run, folder):
     done = run(*protect, "--out", "r2.csv", "--epsilon", "2")
     assert done.returncode == 0 and done.stderr == ""
     assert "1.0 when not given" in " ".join(run("protect", "--help").stdout.split())
+
+
+def test_values_beyond_the_declared_range_are_named(run, folder):
+    said = run("schema", "init", "clean.csv", "--label", "Diagnose", "--out", "schema.toml")
+    assert said.returncode == 0
+    schema = Schema.from_toml(folder / "schema.toml")
+    schema.declare("Größe", bounds=(0.0, 10.0), domain="public", source="a slip").to_toml(
+        folder / "wrong.toml"
+    )
+    wanted = "column 'Größe' has 100% of its values outside of the declared range 0.0 to 10.0"
+    checked = run("schema", "check", "clean.csv", "--schema", "wrong.toml")
+    assert wanted in checked.stdout and "fits the schema" not in checked.stdout
+    told = run(
+        "protect",
+        "clean.csv",
+        "-l",
+        "Diagnose",
+        "--drop",
+        "Kennung",
+        "--schema",
+        "wrong.toml",
+        "--out",
+        "r.csv",
+    )
+    assert told.returncode == 0 and told.stderr.count("outside of") == 1 and wanted in told.stderr

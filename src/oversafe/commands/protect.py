@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import warnings
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -141,7 +142,8 @@ def protect(
     check_style(out, out_separator, out_decimal)
     chosen = _settings(setting or [])
 
-    from oversafe.data import Schema, read_table
+    from oversafe.data import MisfitWarning, Schema, read_table
+    from oversafe.data.misfits import column_misfits
     from oversafe.privacy import write_release
     from oversafe.protect.base import check_labels
     from oversafe.protect.methods import make_protector
@@ -177,10 +179,14 @@ def protect(
     if large is None:
         frame = described.conform(frame)
         check_labels(frame[label])
+        for sentence in column_misfits(described, frame):
+            note(sentence)
     elif rows is None and (found := int(frame.count().execute())) > _MOST_ROWS:
         raise InputError(f"the table has {found} rows; say how many the release is to have with --rows")
     _warn_of_a_weak_epsilon(protector.get_params().get("epsilon"))
     with progress(f"Protecting with {method}") as show, ledger_notes():
+        # Said above, of all rows.
+        warnings.filterwarnings("ignore", message="column ", category=MisfitWarning)
         protector.on_progress = show
         if large is not None:
             X, y = protector.fit_source(frame, label).sample(rows)

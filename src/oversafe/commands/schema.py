@@ -22,7 +22,7 @@ from oversafe.commands.options import (
 )
 from oversafe.commands.outputs import check_schema_file
 from oversafe.commands.tables import DropUnlabelledOption, check_columns_given, labelled, unlabelled
-from oversafe.text import MOST_NAMES, counted, listed
+from oversafe.text import MOST_NAMES, counted, listed, showable
 
 schema_app = typer.Typer(
     help="Describe a table's columns: kinds, public ranges, identifiers.",
@@ -94,6 +94,7 @@ def schema_check(
     --json
     """
     from oversafe.data import Schema, read_table
+    from oversafe.data.misfits import column_misfits
 
     declared = Schema.from_toml(schema)
     frame = read_table(table, separator=separator, decimal=decimal, encoding=encoding)
@@ -103,12 +104,23 @@ def schema_check(
     if declared.label is not None:
         frame = labelled(frame, declared.label, table, drop=drop_unlabelled)
     declared.conform(frame)
+    outside = column_misfits(declared, frame)
     private = [c.name for c in declared if c.domain == "data" and not c.names_people]
     if json_output:
-        facts = {"columns": len(declared), "naming": list(declared.naming_columns), "from_the_data": private}
+        facts = {
+            "columns": len(declared),
+            "naming": list(declared.naming_columns),
+            "from_the_data": private,
+            "outside": outside,
+        }
         typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
         return
-    typer.echo(f"The table fits the schema ({counted(len(declared), 'column')}).")
+    if outside:
+        typer.echo(f"Values of {counted(len(outside), 'column')} do not fit the schema:")
+        for sentence in outside:
+            typer.echo(f"  {showable(sentence)}.")
+    else:
+        typer.echo(f"The table fits the schema ({counted(len(declared), 'column')}).")
     if naming := declared.naming_columns:
         typer.echo(
             "Identifiers or free text, to be left out with --drop or declared as another kind: "

@@ -20,6 +20,7 @@ from oversafe.checks import check_share
 from oversafe.data.column import Column
 from oversafe.data.encode import column_codes
 from oversafe.data.labels import check_label_kind, found_classes, in_order
+from oversafe.data.misfits import warn_of_columns, warn_of_labels
 from oversafe.data.schema import Schema, check_table
 from oversafe.errors import InputError
 from oversafe.learn.features import Scaling, check_schema, costs_epsilon, resolve_scaling, unpaid
@@ -172,7 +173,9 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         if len(table) == 0:
             raise InputError("the table has 0 sample(s); give at least one row")
         if schema is not None:
-            return table, check_schema(schema, table), []
+            checked = check_schema(schema, table)
+            warn_of_columns(checked, table, stacklevel=3)
+            return table, checked, []
         inferred = check_schema(Schema.infer(table), table)
         return table, inferred, [COLUMNS_READ]
 
@@ -215,11 +218,14 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         check_label_kind(labels.dtype, declared)
         if labels.dtype.kind in "iu" and self.classes_.dtype.kind in "iu":
             # The same, quicker, for the usual case.
-            return np.maximum(pd.Index(self.classes_).get_indexer(labels), 0).astype(np.int64), caveats
-        column = Column("label", "categorical", "object", True, categories=tuple(declared))
-        places = column_codes(column, pd.Series(labels), strict=False)
+            places = pd.Index(self.classes_).get_indexer(labels)
+        else:
+            column = Column("label", "categorical", "object", True, categories=tuple(declared))
+            places = column_codes(column, pd.Series(labels), strict=False)
+        if not caveats:
+            warn_of_labels(declared, places, pd.Series(labels), stacklevel=3)
         # A label that was not declared counts as the first: a fixed choice, so that no error tells of it.
-        return np.where(np.isnan(places), 0, places).astype(np.int64), caveats
+        return np.where(places >= 0, places, 0).astype(np.int64), caveats
 
     # -------------------------------------------------------------------------------------- the guarantee
 

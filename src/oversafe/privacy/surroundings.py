@@ -35,6 +35,7 @@ _CALLS = {
     "BaseSearchCV.fit": TUNED,
     "RFE._fit": TUNED,
     "RFECV.fit": TUNED,
+    "_rfe_single_fit": TUNED,
     "SequentialFeatureSelector.fit": TUNED,
     "TunedThresholdClassifierCV._fit": CALIBRATED,
     "_fit_and_score_over_thresholds": CALIBRATED,
@@ -44,7 +45,7 @@ _CALLS = {
 }
 # Steps of scikit-learn that treat every row by itself. That a step need not be fitted does not say so.
 _ROW_BY_ROW = {"AdditiveChi2Sampler", "Binarizer", "FeatureHasher", "HashingVectorizer", "Normalizer"}
-# The searches that were warned of; in another process or thread than theirs, this class stands for all of them.
+# The searches that were warned of; in another process or thread than theirs, TuningWarning stands for all of them.
 _warned: WeakSet[Any] = WeakSet()
 
 
@@ -65,8 +66,8 @@ def warn_if_tuned(caveats: list[str] | tuple[str, ...]) -> None:
     """Warn, once for each search, if it is fitting a model that promises something."""
     if (caveat := next((each for each in caveats if each in _WARNINGS), None)) is None:
         return
-    outer = [frame.f_locals.get("self") for frame in _frames() if _limit(frame) in _WARNINGS]
-    search = next((each for each in reversed(outer) if each is not None), TuningWarning)
+    around = [frame.f_locals.get("self") for frame in _frames() if _limit(frame) in _WARNINGS]
+    search = TuningWarning if not around or around[-1] is None else around[-1]
     if search not in _warned:
         _warned.add(search)
         warnings.warn(_WARNINGS[caveat], TuningWarning, stacklevel=3)
