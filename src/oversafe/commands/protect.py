@@ -200,6 +200,10 @@ def protect(
             "method": method,
             **{k: str(v) for k, v in protector.get_params().items() if k not in ("schema", "ledger")},
         }
+        others = [] if declared is None else [c for c in declared.features if c.domain != "public"]
+        if settings.get("domains") == "data" and declared is not None and not others:
+            # The setting speaks of columns that are not declared public, and there are none.
+            settings["domains"] = "public"
         write_release(
             release, out, protector.guarantee_, settings, entry, separator=out_separator, decimal=out_decimal
         )

@@ -16,12 +16,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from oversafe.checks import check_share
+from oversafe.checks import check_random_state, check_share
 from oversafe.data.column import Column
 from oversafe.data.encode import column_codes
 from oversafe.data.labels import check_label_kind, found_classes, in_order
 from oversafe.data.misfits import warn_of_columns, warn_of_labels
-from oversafe.data.schema import Schema, check_table
+from oversafe.data.schema import Schema, check_given_schema, check_table
 from oversafe.errors import InputError
 from oversafe.learn.features import Scaling, check_schema, costs_epsilon, resolve_scaling, unpaid
 from oversafe.privacy.domains import LABELS_READ
@@ -106,6 +106,8 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         # Beyond, the arithmetic of noise and ridge leaves the range of numbers.
         check_share("epsilon", self.epsilon, 1e-100, 1e100)
         check_delta(self.delta)
+        check_random_state(self.random_state)
+        check_given_schema(self.schema)
 
     def _check_class_weight(self, weight: Any) -> None:
         if isinstance(weight, Mapping):
