@@ -143,6 +143,7 @@ def protect(
     chosen = _settings(setting or [])
 
     from oversafe.data import MisfitWarning, Schema, read_table
+    from oversafe.data.infer import doubts
     from oversafe.data.misfits import column_misfits
     from oversafe.privacy import write_release
     from oversafe.protect.base import check_labels
@@ -179,7 +180,7 @@ def protect(
     if large is None:
         frame = described.conform(frame)
         check_labels(frame[label])
-        for sentence in column_misfits(described, frame):
+        for sentence in (*column_misfits(described, frame), *doubts(described, frame)):
             note(sentence)
     elif rows is None and (found := int(frame.count().execute())) > _MOST_ROWS:
         raise InputError(f"the table has {found} rows; say how many the release is to have with --rows")
