@@ -56,6 +56,19 @@ def test_labels_and_ranges_that_do_not_fit_are_named(make, table, labels):
         make(schema=schema_of(0.2, 0.8), classes=["no", "yes"]).fit(table, labels)
 
 
+@pytest.mark.parametrize("make", [PrivateLogisticRegression, PrivateMixture])
+def test_odd_values_are_no_error(make, table, labels):
+    # Whatever one record holds: an error would tell of it.
+    values, y = table.to_numpy(dtype=object), labels.astype(object)
+    values[0, 0], values[1, 0], values[2, 1] = [1, 2], "n/a", np.inf
+    y[3], y[4] = ["no"], None
+    odd, y = pd.DataFrame(values, columns=table.columns), pd.Series(y)
+    with pytest.warns(MisfitWarning, match="2 rows with the labels"):
+        assert (
+            make(schema=schema_of(0.0, 1.0), classes=["no", "yes"]).fit(odd, y).guarantee_.status == "proven"
+        )
+
+
 @pytest.mark.filterwarnings("error::oversafe.data.MisfitWarning")
 def test_samples_without_a_rare_class_are_no_misfit(table):
     y = np.zeros(300, dtype=int)

@@ -61,7 +61,8 @@ def warn_of_labels(
     """Warn of labels that are no declared class, whose place is below 0 or missing, and of classes without a row."""
     known = places >= 0
     empty = np.flatnonzero(np.bincount(places[known].astype(np.int64), minlength=len(classes)) == 0)
-    odd = [str(label) for label in pd.unique(labels[~known])]
+    # As text: what is no label may be a list, and an error would tell of it.
+    odd = list(dict.fromkeys(str(label) for label in labels[~known].head(_ROWS)))
     if not len(empty) and not odd:
         return
     found = []
