@@ -59,7 +59,7 @@ def test_labels_and_ranges_that_do_not_fit_are_named(make, table, labels):
 @pytest.mark.parametrize("make", [PrivateLogisticRegression, PrivateMixture])
 def test_odd_values_are_no_error(make, table, labels):
     # Whatever one record holds: an error would tell of it.
-    values, y = table.to_numpy(dtype=object), labels.astype(object)
+    values, y = np.array(table, dtype=object), labels.astype(object)
     values[0, 0], values[1, 0], values[2, 1] = [1, 2], "n/a", np.inf
     y[3], y[4] = ["no"], None
     odd, y = pd.DataFrame(values, columns=table.columns), pd.Series(y)
