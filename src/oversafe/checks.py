@@ -38,6 +38,18 @@ def check_choice(name: str, value: Any, allowed: Iterable[Any]) -> None:
     raise InputError(f"{name} = {value!r} was given; use {', '.join(map(repr, others))} or {last!r}")
 
 
+def check_random_state(value: Any) -> None:
+    """Refuse what numpy cannot start a stream of random numbers from."""
+    import numpy as np
+
+    try:
+        np.random.default_rng(value)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"random_state = {value!r} was given; use None or a whole number of at least 0"
+        ) from None
+
+
 def _is(kind: type, value: Any) -> bool:
     # In Python True is a number; as a setting it is a slip.
     return isinstance(value, kind) and not isinstance(value, bool)

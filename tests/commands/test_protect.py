@@ -53,6 +53,8 @@ def test_a_nominal_release_says_how_to_prove_it_and_that_works(run, folder):
     schema.to_toml(folder / "schema.toml")
     proven = run(*shlex.split(protect), "--overwrite")
     assert proven.returncode == 0 and "Proven: " in proven.stdout and "To prove it" not in proven.stdout
+    manifest = json.loads((folder / "RELEASE.csv.manifest.json").read_text())
+    assert manifest["settings"]["domains"] == "public"
 
 
 def test_private_smote_does_not_speak_of_differential_privacy(run, folder):

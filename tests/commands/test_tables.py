@@ -152,3 +152,67 @@ def test_epsilon_with_a_comma_and_one_that_promises_nothing(run, folder):
     done = run(*protect, "--out", "r2.csv", "--epsilon", "2")
     assert done.returncode == 0 and done.stderr == ""
     assert "1.0 when not given" in " ".join(run("protect", "--help").stdout.split())
+
+
+def test_values_beyond_the_declared_range_are_named(run, folder):
+    said = run("schema", "init", "clean.csv", "--label", "Diagnose", "--out", "schema.toml")
+    assert said.returncode == 0
+    schema = Schema.from_toml(folder / "schema.toml")
+    schema.declare("Größe", bounds=(0.0, 10.0), domain="public", source="a slip").to_toml(
+        folder / "wrong.toml"
+    )
+    wanted = "column 'Größe' has 100% of its values outside of the declared range 0.0 to 10.0"
+    checked = run("schema", "check", "clean.csv", "--schema", "wrong.toml")
+    assert wanted in checked.stdout and "fits the schema" not in checked.stdout
+    told = run(
+        "protect",
+        "clean.csv",
+        "-l",
+        "Diagnose",
+        "--drop",
+        "Kennung",
+        "--schema",
+        "wrong.toml",
+        "--out",
+        "r.csv",
+    )
+    assert told.returncode == 0 and told.stderr.count("outside of") == 1 and wanted in told.stderr
+
+
+@pytest.fixture
+def visits(tmp_path):
+    """Several visits of a patient, with the same few sentences, and a column that nobody filled in."""
+    sentences = ["The patient was sent home in good health", "Seen by Dr Weber, who asked for another test"]
+    table = pd.DataFrame(
+        {
+            "patient_id": np.arange(120) // 2 + 1000,
+            "note": [sentences[i % 2] for i in range(120)],
+            "spare": [np.nan] * 120,
+            "ward": [("north wing", "intensive care unit")[i % 2] for i in range(120)],
+            "zip_code": [10115 + i % 5 for i in range(120)],
+            "state": [("well", "ill")[i % 4 == 0] for i in range(120)],
+        }
+    )
+    table.loc[119, "state"] = None
+    table.to_csv(tmp_path / "visits.csv", index=False)
+    return tmp_path
+
+
+def test_columns_that_a_person_must_judge_are_named(run, visits):
+    wanted = {
+        "'spare' is empty; leave it out with --drop spare",
+        "'note' holds texts of several words; if they are free text",
+        "'patient_id' seems to say whose row it is, and some have several rows",
+    }
+    init = run("schema", "init", "visits.csv", "-l", "state", "--drop-unlabelled", "--out", "s.toml")
+    assert (
+        init.returncode == 0 and init.stderr.count("\n") == 3 and all(part in init.stderr for part in wanted)
+    )
+    made = run("protect", "visits.csv", "-l", "state", "--drop-unlabelled", "--out", "r.csv")
+    assert made.returncode == 0 and all(part in made.stderr for part in wanted)
+    # What is left out, or named, is not spoken of; nor are rows without a label that were to be dropped.
+    quiet = run(
+        *("schema", "init", "visits.csv", "-l", "state", "--drop", "note", "--drop", "spare"),
+        *("--drop-unlabelled", "--person", "patient_id"),
+    )
+    assert quiet.returncode == 0 and not quiet.stderr and "note" not in quiet.stdout

@@ -102,3 +102,10 @@ def test_labels_that_are_paid_for_are_not_checked_all_together():
     for labels in (y, odd):
         model = BalancedSynthesisClassifier(PrivateMixture(domains="private"), epsilon=5.0).fit(X, labels)
         assert model.guarantee_.status == "proven" and model.classes_.tolist() == [0, 1]
+
+
+def test_labels_may_be_written_otherwise_than_declared():
+    X, y = people(200)[:2]
+    y = (np.asarray(y) == np.asarray(y)[0]).astype(int)
+    model = BalancedSynthesisClassifier(classes=["0", "1"], n_samples=100).fit(X, y)
+    assert model.predict_proba(X).shape == (200, 2) and set(model.predict(X)) <= {"0", "1"}

@@ -4,10 +4,22 @@ import numpy as np
 import pandas as pd
 import pytest
 from imblearn.pipeline import make_pipeline as make_sampling_pipeline
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.feature_selection import RFE, RFECV
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_validate
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    TunedThresholdClassifierCV,
+    cross_validate,
+)
+from sklearn.multiclass import OneVsOneClassifier
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler, minmax_scale
 
 from oversafe.data import Schema
 from oversafe.learn import PrivateLogisticRegression, TuningWarning
@@ -51,13 +63,109 @@ def test_steps_that_saw_the_data_are_named(data):
 
 def test_steps_that_learn_nothing_or_pay_are_not(data):
     X, y = data
-    for first in (FunctionTransformer(np.tanh), "passthrough", None):
+    fills = SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True)
+    for first in (
+        FunctionTransformer(np.tanh),
+        "passthrough",
+        None,
+        Normalizer(),
+        fills,
+        make_column_transformer(("passthrough", [0]), (fills, [1])),
+        make_column_transformer((Normalizer(), [0]), remainder="passthrough"),
+        make_union(FunctionTransformer(), make_pipeline(fills, Normalizer())),
+    ):
         assert make_pipeline(first, learner()).fit(X, y)[-1].guarantee_.status == "proven"
     # What comes after a private step is made of what it paid for; steps after it do not concern it.
     whole = make_sampling_pipeline(synthesizer(X), StandardScaler(), LogisticRegression()).fit(X, y)
     assert whole[0].guarantee_.status == "proven"
     chained = make_sampling_pipeline(synthesizer(X), learner()).fit(X, y)
     assert chained[-1].guarantee_.status == "proven"
+
+
+class Ranks(TransformerMixin, BaseEstimator):
+    """Needs no fit, and looks at all rows."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return np.argsort(X, axis=0) / len(X)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+
+@pytest.mark.parametrize(
+    ("first", "named"),
+    [
+        (FunctionTransformer(minmax_scale), "FunctionTransformer"),
+        (FunctionTransformer(lambda X: X / X.max(axis=0)), "FunctionTransformer"),
+        (FunctionTransformer(np.tanh, kw_args={"where": True}), "FunctionTransformer"),
+        (Ranks(), "Ranks"),
+        # Whether a column is empty, or has a gap, is the rows' doing.
+        (SimpleImputer(strategy="constant", fill_value=0.0), "SimpleImputer"),
+        (
+            SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True, add_indicator=True),
+            "SimpleImputer",
+        ),
+        (SimpleImputer(keep_empty_features=True), "SimpleImputer"),
+        (make_column_transformer((StandardScaler(), [0]), remainder=Ranks()), "StandardScaler, Ranks"),
+        (make_column_transformer(("passthrough", lambda X: [0])), "ColumnTransformer"),
+        (make_union(make_pipeline(Normalizer(), StandardScaler())), "StandardScaler"),
+    ],
+)
+def test_steps_that_may_look_at_all_rows_are_named(data, first, named):
+    guarantee = make_pipeline(first, learner()).fit(*data)[-1].guarantee_
+    assert guarantee.status == "nominal" and guarantee.caveats[0].endswith(f"nobody paid for: {named}")
+
+
+def test_columns_and_thresholds_that_are_chosen_by_fits_cost_privacy(data):
+    X, y = data
+    for search in (RFE(learner(), n_features_to_select=1), RFECV(learner(), cv=2)):
+        with pytest.warns(TuningWarning, match="every fit costs privacy"):
+            guarantee = search.fit(X, y).estimator_.guarantee_
+        assert guarantee.status == "nominal" and "search over fits" in guarantee.caveats[0]
+    with pytest.warns(TuningWarning, match="a threshold or a calibration"):
+        tuned = TunedThresholdClassifierCV(learner(), cv=2).fit(X, y)
+    assert tuned.estimator_.guarantee_.status == "nominal"
+    assert (
+        FixedThresholdClassifier(learner(), threshold=0.3).fit(X, y).estimator_.guarantee_.status == "proven"
+    )
+    numbers = (y == "usual").astype(int)
+    for ensemble in (True, False):
+        with pytest.warns(TuningWarning, match="a threshold or a calibration"):
+            model = PrivateLogisticRegression(data_norm=4.0, classes=[0, 1])
+            whole = CalibratedClassifierCV(model, cv=2, ensemble=ensemble).fit(X, numbers)
+        parts = [each.estimator.guarantee_ for each in whole.calibrated_classifiers_]
+        assert all(part.status == "nominal" and "calibration" in part.caveats[0] for part in parts)
+
+
+def test_parts_of_ensembles_promise_what_they_are_fitted_to(data):
+    X, y = data
+    numbers = (y == "usual").astype(int)
+    model = PrivateLogisticRegression(data_norm=4.0, classes=[0, 1])
+    # Each part keeps its own word; the costs of both add up.
+    voting = VotingClassifier([("a", model), ("b", model)]).fit(X, numbers)
+    assert [part.guarantee_.status for part in voting.estimators_] == ["proven", "proven"]
+    stacked = StackingClassifier([("a", LogisticRegression())], model, cv=2).fit(X, numbers)
+    assert "other models" in stacked.final_estimator_.guarantee_.caveats[0]
+    drawn = BaggingClassifier(model, n_estimators=1).fit(X, numbers).estimators_[0].guarantee_
+    assert drawn.status == "nominal" and "repetition" in drawn.caveats[0]
+    whole = BaggingClassifier(model, n_estimators=1, bootstrap=False).fit(X, numbers).estimators_[0]
+    # scikit-learn gives every part a seed.
+    assert len(whole.guarantee_.caveats) == 1 and "random_state" in whole.guarantee_.caveats[0]
+    pairs = OneVsOneClassifier(model).fit(X, numbers).estimators_[0].guarantee_
+    assert pairs.status == "nominal" and "chosen by their labels" in pairs.caveats[0]
+
+
+@pytest.mark.filterwarnings("always::oversafe.learn.TuningWarning")
+def test_a_search_is_warned_of_once(data):
+    for search in (GridSearchCV(learner(), {"C": [0.1, 1.0, 10.0]}, cv=3), RFECV(learner(), cv=3)):
+        with pytest.warns(TuningWarning) as caught:
+            search.fit(*data)
+        assert sum(issubclass(each.category, TuningWarning) for each in caught) == 1
 
 
 def test_a_search_over_synthesizers_costs_privacy(data):

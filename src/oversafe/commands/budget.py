@@ -155,13 +155,14 @@ def verify(
 
 @contextmanager
 def ledger_notes() -> Iterator[None]:
-    """Print what a ledger warns of as sentences."""
+    """Print what a ledger warns of, and rows that do not fit what was declared, as sentences."""
+    from oversafe.data import MisfitWarning
     from oversafe.privacy import LedgerWarning
 
     shown = warnings.showwarning
 
     def show_note(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
-        if issubclass(category, LedgerWarning):
+        if issubclass(category, LedgerWarning | MisfitWarning):
             note(str(message))
         else:
             shown(message, category, *rest, **more)

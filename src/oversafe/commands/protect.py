@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -142,7 +143,9 @@ def protect(
     check_style(out, out_separator, out_decimal)
     chosen = _settings(setting or [])
 
-    from oversafe.data import Schema, read_table
+    from oversafe.data import MisfitWarning, Schema, read_table
+    from oversafe.data.infer import doubts
+    from oversafe.data.misfits import column_misfits
     from oversafe.privacy import write_release
     from oversafe.protect.base import check_labels
     from oversafe.protect.methods import make_protector
@@ -178,10 +181,14 @@ def protect(
     if large is None:
         frame = described.conform(frame)
         check_labels(frame[label])
+        for sentence in (*column_misfits(described, frame), *doubts(described, frame)):
+            note(sentence)
     elif rows is None and (found := int(frame.count().execute())) > _MOST_ROWS:
         raise InputError(f"the table has {found} rows; say how many the release is to have with --rows")
     _warn_of_a_weak_promise(protector.get_params())
     with when_stopped(_charged_since(account)), progress(f"Protecting with {method}") as show, ledger_notes():
+        # Said above, of all rows.
+        warnings.filterwarnings("ignore", message="column ", category=MisfitWarning)
         protector.on_progress = show
         with when_stopped(lambda: "nothing was written"):
             if large is not None:
@@ -199,6 +206,10 @@ def protect(
             "method": method,
             **{k: str(v) for k, v in protector.get_params().items() if k not in ("schema", "ledger")},
         }
+        others = [] if declared is None else [c for c in declared.features if c.domain != "public"]
+        if settings.get("domains") == "data" and declared is not None and not others:
+            # The setting speaks of columns that are not declared public, and there are none.
+            settings["domains"] = "public"
         write_release(
             release, out, protector.guarantee_, settings, entry, separator=out_separator, decimal=out_decimal
         )

@@ -22,7 +22,7 @@ from oversafe.commands.options import (
 )
 from oversafe.commands.outputs import check_schema_file
 from oversafe.commands.tables import DropUnlabelledOption, check_columns_given, labelled, unlabelled
-from oversafe.text import MOST_NAMES, counted, listed
+from oversafe.text import MOST_NAMES, counted, listed, showable
 
 schema_app = typer.Typer(
     help="Describe a table's columns: kinds, public ranges, identifiers.",
@@ -39,6 +39,8 @@ def schema_init(
         typer.Option("--label", "-l", help="The column that holds the class.", autocompletion=complete_label),
     ] = None,
     person: Annotated[str | None, typer.Option(help="The column that says whose row it is.")] = None,
+    drop: DropOption = None,
+    drop_unlabelled: DropUnlabelledOption = False,
     out: Annotated[Path | None, typer.Option(help="Write the schema here instead of printing it.")] = None,
     overwrite: OverwriteOption = False,
     separator: SeparatorOption = None,
@@ -52,8 +54,11 @@ def schema_init(
     if out is not None:
         check_schema_file(out, inputs=(table,), overwrite=overwrite)
     from oversafe.data import Schema, read_table
+    from oversafe.data.infer import doubts
 
     frame = read_table(table, separator=separator, decimal=decimal, encoding=encoding)
+    check_columns_given(drop or (), frame.columns)
+    frame = frame.drop(columns=list(drop or ()))
     gaps = None
     if label is not None and label in frame.columns:
         gaps = unlabelled(frame, label, table)
@@ -62,13 +67,15 @@ def schema_init(
     text = found.to_toml(out)
     if out is None:
         typer.echo(text, nl=False)
-    if gaps is not None:
+    if gaps is not None and not drop_unlabelled:
         note(f"{gaps}; left out here, and the other commands need --drop-unlabelled, or a corrected file")
     for name in found.naming_columns:
         note(
             f"column {name!r} seems to hold {found[name].naming}: leave it out of a release with "
             f"--drop {shlex.quote(name)}, or declare another kind"
         )
+    for sentence in doubts(found, frame):
+        note(sentence)
     if out is not None:
         typer.echo(f"Schema: {out} ({counted(len(found), 'column')})")
         typer.echo(
@@ -94,6 +101,7 @@ def schema_check(
     --json
     """
     from oversafe.data import Schema, read_table
+    from oversafe.data.misfits import column_misfits
 
     declared = Schema.from_toml(schema)
     frame = read_table(table, separator=separator, decimal=decimal, encoding=encoding)
@@ -103,12 +111,23 @@ def schema_check(
     if declared.label is not None:
         frame = labelled(frame, declared.label, table, drop=drop_unlabelled)
     declared.conform(frame)
+    outside = column_misfits(declared, frame)
     private = [c.name for c in declared if c.domain == "data" and not c.names_people]
     if json_output:
-        facts = {"columns": len(declared), "naming": list(declared.naming_columns), "from_the_data": private}
+        facts = {
+            "columns": len(declared),
+            "naming": list(declared.naming_columns),
+            "from_the_data": private,
+            "outside": outside,
+        }
         typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
         return
-    typer.echo(f"The table fits the schema ({counted(len(declared), 'column')}).")
+    if outside:
+        typer.echo(f"Values of {counted(len(outside), 'column')} do not fit the schema:")
+        for sentence in outside:
+            typer.echo(f"  {showable(sentence)}.")
+    else:
+        typer.echo(f"The table fits the schema ({counted(len(declared), 'column')}).")
     if naming := declared.naming_columns:
         typer.echo(
             "Identifiers or free text, to be left out with --drop or declared as another kind: "

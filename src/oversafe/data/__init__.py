@@ -5,6 +5,7 @@ from oversafe.data.column import Column
 from oversafe.data.counts import Counts
 from oversafe.data.datasets import Dataset, load_dataset
 from oversafe.data.files import read_table, write_table
+from oversafe.data.misfits import MisfitWarning
 from oversafe.data.one_hot import fold_one_hot
 from oversafe.data.schema import Schema
 
@@ -13,6 +14,7 @@ __all__ = [
     "Column",
     "Counts",
     "Dataset",
+    "MisfitWarning",
     "Schema",
     "fold_one_hot",
     "load_dataset",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -248,6 +249,23 @@ def column_codes(column: Column, values: pd.Series, *, strict: bool = True) -> N
             f"{int(np.argmax(infinite)) + 1}); remove them or mark them as missing"
         )
     return numbers
+
+
+def outside_domain(column: Column, values: pd.Series) -> NDArray[np.bool_]:
+    """Return which values are there and are none that the column may have."""
+    present = values.notna().to_numpy()
+    if column.is_category:
+        return present & (_category_positions(column, values) < 0)
+    if column.bounds is None:
+        return np.zeros(len(values), dtype=np.bool_)
+    if column.kind == "datetime":
+        low, high = (_plain_date(bound) for bound in column.bounds)
+        # The last day ends at midnight.
+        dates = _dates_within(replace(column, bounds=None), values).dt.floor(column.resolution or "us")
+        return present & ~dates.between(low, high).to_numpy()
+    numbers = _numbers(values)
+    low, high = column.bounds
+    return present & ~((numbers >= low) & (numbers <= high))
 
 
 def domain_codes(column: Column) -> tuple[float, float]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+import shlex
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -11,10 +12,18 @@ from pandas.api import types
 
 from oversafe.data.column import RESOLUTIONS, Column
 from oversafe.errors import InputError
+from oversafe.text import shorten
+
+if TYPE_CHECKING:
+    from oversafe.data.schema import Schema
 
 # A column below this many values is too short to tell a code from a name.
 _FEWEST_FOR_NAMES = 20
 _MOST_DECIMALS = 12
+# The mean of a column's texts from which they read as sentences.
+_WORDS, _LETTERS = 4, 25
+# Numbers of persons are many; a code of which there are fewer in a row is a category.
+_FEWEST_OF_A_CODE = 0.1
 _ID_NAME = re.compile(
     r"(^|[_\W])(id|ids|uuid|guid|key|nr|no|num|number|code|ssn|mrn|nhs|iban|account|passport|e?mail|phone|tel)$"
     r"|^id([_\W]|$)|[a-z]I[Dd]$",
@@ -50,6 +59,44 @@ def infer_column(name: str, values: pd.Series, *, is_label: bool = False, is_per
     if types.is_numeric_dtype(values.dtype):
         return _number(name, dtype, present, missing)
     return _text(name, values, present, missing)
+
+
+def doubts(schema: Schema, table: pd.DataFrame) -> list[str]:
+    """Return sentences about columns that only a person can judge: empty, sentences, or numbers of persons."""
+    found = []
+    for column in schema:
+        if column.domain != "data" or column.name in (schema.label, schema.person):
+            continue
+        values = table[column.name].dropna()
+        name, quoted = repr(shorten(column.name, 60)), shlex.quote(column.name)
+        distinct = values.nunique()
+        if not len(values):
+            found.append(f"column {name} is empty; leave it out with --drop {quoted}")
+        elif column.is_category and _are_sentences(column.categories or ()):
+            found.append(
+                f"column {name} holds texts of several words; if they are free text, which may name people, leave it "
+                f"out with --drop {quoted}"
+            )
+        elif (
+            schema.person is None
+            and (
+                column.kind == "identifier" or (column.kind != "continuous" and _ID_NAME.search(column.name))
+            )
+            and max(_FEWEST_FOR_NAMES, _FEWEST_OF_A_CODE * len(values)) <= distinct < len(values)
+        ):
+            found.append(
+                f"column {name} seems to say whose row it is, and some have several rows; if so, name it with oversafe "
+                f"schema init --person {quoted}"
+            )
+    return found
+
+
+def _are_sentences(categories: tuple[Any, ...]) -> bool:
+    texts = [text for text in categories if isinstance(text, str)]
+    if not texts:
+        return False
+    words, letters = (sum(map(measure, texts)) / len(texts) for measure in (lambda t: len(t.split()), len))
+    return words >= _WORDS and letters >= _LETTERS
 
 
 def _number(name: str, dtype: str, present: pd.Series, missing: bool) -> Column:

@@ -22,6 +22,8 @@ _FEWEST_TO_TELL = 20
 
 def in_order(classes: Iterable[Any]) -> list[Any]:
     """Return declared classes in their order, as scikit-learn has them; as given if they have none."""
+    if isinstance(classes, str) or not isinstance(classes, Iterable):
+        raise InputError(f"classes = {classes!r} was given; give the labels that exist in a list")
     classes = list(classes)
     try:
         return sorted(classes)

@@ -6,7 +6,7 @@ import re
 import shlex
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from pathlib import Path
@@ -18,7 +18,7 @@ import tomli_w
 
 from oversafe.data.column import Column
 from oversafe.errors import InputError
-from oversafe.text import did_you_mean, listed
+from oversafe.text import MOST_NAMES, did_you_mean, listed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -246,6 +246,14 @@ class Schema:
         )
 
 
+def check_given_schema(schema: Any) -> None:
+    """Refuse what is neither a schema nor None."""
+    if schema is not None and not isinstance(schema, Schema):
+        raise InputError(
+            f"schema = a {type(schema).__name__} was given; give a Schema, such as Schema.from_toml('schema.toml')"
+        )
+
+
 def check_table(table: pd.DataFrame) -> None:
     """Refuse what is no table: nothing in it, or two columns of one name."""
     if not isinstance(table, pd.DataFrame):
@@ -265,14 +273,16 @@ def check_columns(schema: Schema, names: Iterable[str]) -> None:
     names = list(names)
     known = set(names)
     if absent := [name for name in schema.names if name not in known]:
+        them = "it" if len(absent) == 1 else "them"
         raise InputError(
-            f"the table has no column {absent[0]!r}, which the schema declares{did_you_mean(absent[0], names)}; "
-            "add it, or remove it from the schema"
+            f"the table has no {_columns(absent, names)}, which the schema declares; add {them}, or remove {them} from "
+            "the schema"
         )
     if unknown := [name for name in names if name not in schema]:
+        a, them = ("a ", "it") if len(unknown) == 1 else ("", "them")
         raise InputError(
-            f"the table has a column {unknown[0]!r} that the schema does not declare"
-            f"{did_you_mean(unknown[0], schema.names)}; drop it (--drop on the command line), or add it to the schema"
+            f"the table has {a}{_columns(unknown, schema.names)} that the schema does not declare; drop {them} (--drop "
+            f"on the command line), or add {them} to the schema"
         )
 
 
@@ -293,6 +303,13 @@ def features_of(table: pd.DataFrame, schema: Schema | None) -> Schema:
             )
     check_columns(schema, table.columns)
     return schema
+
+
+def _columns(names: Sequence[str], others: Iterable[str]) -> str:
+    """Return all the names, one of them with a name that was perhaps meant."""
+    if len(names) == 1:
+        return f"column {names[0]!r}{did_you_mean(names[0], others)}"
+    return f"columns {listed(names, most=MOST_NAMES)}"
 
 
 def _reason(error: Exception) -> str:

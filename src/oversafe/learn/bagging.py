@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from oversafe.checks import check_choice, check_count
+from oversafe.data.misfits import MisfitWarning
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.learn.base import PrivateLearner
@@ -278,4 +280,7 @@ def _fitted(base: Any, X: Any, y: Any, seed: int | None) -> Any:
     learner = clone(base)
     if seed is not None and "random_state" in learner.get_params():
         learner.set_params(random_state=seed)
-    return learner.fit(X, y)
+    with warnings.catch_warnings():
+        # That a sample lacks a rare class is no mistake in what was declared.
+        warnings.simplefilter("ignore", MisfitWarning)
+        return learner.fit(X, y)

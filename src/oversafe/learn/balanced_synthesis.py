@@ -13,6 +13,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oversafe.checks import check_count
+from oversafe.data.column import Column
 from oversafe.data.encode import column_codes, domain_codes
 from oversafe.data.labels import found_classes
 from oversafe.data.schema import Schema, check_table
@@ -130,7 +131,10 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
         numbers = self._numbers(made)
         # Boosting refuses a column without a single value; a constant one says as little.
         numbers[:, np.isnan(numbers).all(axis=0)] = 0.0
-        self.classifier_ = self._classifier().fit(numbers, np.asarray(of))
+        # As declared, though the labels of the rows may be written otherwise: 0 for "0".
+        named = Column("label", "categorical", "object", True, categories=tuple(self.classes_.tolist()))
+        places = column_codes(named, pd.Series(of), strict=False).astype(np.int64)
+        self.classifier_ = self._classifier().fit(numbers, self.classes_[places])
         self.guarantee_ = inner.guarantee_
         return self
 

@@ -16,11 +16,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from oversafe.checks import check_share
+from oversafe.checks import check_random_state, check_share
 from oversafe.data.column import Column
 from oversafe.data.encode import column_codes
 from oversafe.data.labels import check_label_kind, found_classes, in_order
-from oversafe.data.schema import Schema, check_table
+from oversafe.data.misfits import warn_of_columns, warn_of_labels
+from oversafe.data.schema import Schema, check_given_schema, check_table
 from oversafe.errors import InputError
 from oversafe.learn.features import Scaling, check_schema, costs_epsilon, resolve_scaling, unpaid
 from oversafe.privacy.domains import LABELS_READ
@@ -105,6 +106,8 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         # Beyond, the arithmetic of noise and ridge leaves the range of numbers.
         check_share("epsilon", self.epsilon, 1e-100, 1e100)
         check_delta(self.delta)
+        check_random_state(self.random_state)
+        check_given_schema(self.schema)
 
     def _check_class_weight(self, weight: Any) -> None:
         if isinstance(weight, Mapping):
@@ -172,7 +175,9 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         if len(table) == 0:
             raise InputError("the table has 0 sample(s); give at least one row")
         if schema is not None:
-            return table, check_schema(schema, table), []
+            checked = check_schema(schema, table)
+            warn_of_columns(checked, table, stacklevel=3)
+            return table, checked, []
         inferred = check_schema(Schema.infer(table), table)
         return table, inferred, [COLUMNS_READ]
 
@@ -215,11 +220,14 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         check_label_kind(labels.dtype, declared)
         if labels.dtype.kind in "iu" and self.classes_.dtype.kind in "iu":
             # The same, quicker, for the usual case.
-            return np.maximum(pd.Index(self.classes_).get_indexer(labels), 0).astype(np.int64), caveats
-        column = Column("label", "categorical", "object", True, categories=tuple(declared))
-        places = column_codes(column, pd.Series(labels), strict=False)
+            places = pd.Index(self.classes_).get_indexer(labels)
+        else:
+            column = Column("label", "categorical", "object", True, categories=tuple(declared))
+            places = column_codes(column, pd.Series(labels), strict=False)
+        if not caveats:
+            warn_of_labels(declared, places, pd.Series(labels), stacklevel=3)
         # A label that was not declared counts as the first: a fixed choice, so that no error tells of it.
-        return np.where(np.isnan(places), 0, places).astype(np.int64), caveats
+        return np.where(places >= 0, places, 0).astype(np.int64), caveats
 
     # -------------------------------------------------------------------------------------- the guarantee
 
@@ -304,7 +312,8 @@ def plan_features(learner: Any, table: Any, schema: Schema | None) -> tuple[Scal
         if rows * learner.epsilon < 1000 * columns:
             warnings.warn(
                 f"{rows} rows at epsilon = {learner.epsilon:g} are too few to find the scale of {columns} columns "
-                "privately; give a schema with public bounds, or scale them and give data_norm",
+                "privately; give a schema with public bounds, or scale them by figures that are public and give "
+                "data_norm",
                 stacklevel=4,
             )
     return scaling, costs, unpaid(scaling, schema)

@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from oversafe.checks import check_count
-from oversafe.data.schema import Schema
+from oversafe.data.labels import in_order
+from oversafe.data.schema import Schema, check_given_schema
 from oversafe.errors import InputError
 from oversafe.learn.balanced_synthesis import BalancedSynthesisClassifier
 from oversafe.learn.base import private_tags
@@ -244,8 +245,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
 
     def _n_classes(self) -> int:
         """Return how many classes are declared; 2 where none are, as the number of those that occur is private."""
+        check_given_schema(self.schema)
         if self.classes is not None:
-            return len(list(self.classes))
+            return len(in_order(self.classes))
         if self.schema is not None and self.schema.label is not None:
             return len(self.schema[self.schema.label].categories or ())
         return 2

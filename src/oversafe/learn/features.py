@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from oversafe.checks import check_choice, check_share
 from oversafe.data.column import Column
 from oversafe.data.encode import column_codes, domain_codes
-from oversafe.data.schema import Schema
+from oversafe.data.schema import Schema, check_columns
 from oversafe.errors import InputError
 from oversafe.privacy.accountant import Accountant
 from oversafe.privacy.domains import UNPAID
@@ -161,11 +161,7 @@ def shorten(matrix: FloatArray, norm: float, own: bool = False) -> FloatArray:
 def check_schema(schema: Schema, table: pd.DataFrame) -> Schema:
     """Return the feature columns of a schema, or say which of them cannot be used."""
     features = schema.features
-    names = [str(name) for name in table.columns]
-    if absent := [name for name in features.names if name not in names]:
-        raise InputError(f"the table has no column {absent[0]!r}, which the schema declares")
-    if unknown := [name for name in names if name not in features]:
-        raise InputError(f"the table has a column {unknown[0]!r} that the schema does not declare; drop it")
+    check_columns(features, [str(name) for name in table.columns])
     for column in features:
         if column.names_people:
             raise InputError(

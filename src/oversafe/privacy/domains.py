@@ -16,6 +16,7 @@ from oversafe.data.bins import Bins
 from oversafe.data.column import Column, as_number, value_key, value_keys
 from oversafe.data.encode import column_codes, column_values, domain_codes
 from oversafe.data.labels import check_label_kind, check_labels, in_order
+from oversafe.data.misfits import warn_of_columns, warn_of_labels
 from oversafe.data.schema import Schema, features_of
 from oversafe.errors import InputError
 from oversafe.privacy.accountant import Accountant
@@ -137,8 +138,14 @@ def resolve_domains(
     label = _declared_label(schema, classes)
     if label is not None and len(labels):
         check_label_kind(labels.dtype, label.categories or ())
+        places = column_codes(label, labels, strict=False)
+        warn_of_labels(label.categories or (), places, labels, stacklevel=4)
     unnamed = label is None and estimate == "private" and not accountant.pure
     declared, open_columns, unknown, cut, part = _plan(table, schema, estimate, binning, unnamed, share)
+    if schema is not None and len(table):
+        warn_of_columns(
+            Schema(tuple(declared[n] for n in declared if n not in open_columns)), table, stacklevel=4
+        )
     names = [str(name) for name in table.columns] if not declared else list(declared)
     each = accountant.delta / 10 / (len(open_columns) + 1)
     if (sets := len(open_columns) + unnamed) and not accountant.pure:

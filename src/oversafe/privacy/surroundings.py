@@ -1,4 +1,4 @@
-"""What else is done to the data around a private fit: searches over settings, and earlier steps of a pipeline."""
+"""What else is done to the data around a private fit: searches, calibrations, and earlier steps of a pipeline."""
 
 from __future__ import annotations
 
@@ -6,35 +6,71 @@ import sys
 import warnings
 from collections.abc import Iterator
 from typing import Any
+from weakref import WeakSet
+
+import numpy as np
 
 TUNED = (
-    "the settings were chosen by a search over fits to the same data, each of which costs privacy that this figure "
-    "leaves out"
+    "the settings or columns were chosen by a search over fits to the same data, each of which costs privacy that this "
+    "figure leaves out"
 )
+CALIBRATED = (
+    "a threshold or a calibration around the model is fitted to the same data, which nobody pays for, and so is every "
+    "further fit to a part of them"
+)
+_REPEATED = "the rows were drawn with repetition, and this figure counts a record once"
+_CHOSEN = "the rows were chosen by their labels, so that their number, which counts as public, tells of them"
 _STEPS = "earlier steps of the pipeline were fitted to the data, which nobody paid for: "
+_STACKED = (
+    "the columns are what other models, fitted to the same data, say; this figure leaves their costs out"
+)
+_WARNINGS = {
+    TUNED: "a search over settings or columns fits a private model many times, and every fit costs privacy; the "
+    "guarantee of the result counts only the last of them",
+    CALIBRATED: "a threshold or a calibration is fitted to the data around a private model without privacy, and every "
+    "fit of the model costs privacy; the guarantee covers one model alone",
+}
+# Calls of scikit-learn that fit a model among other things, by their qualified names.
+_CALLS = {
+    "BaseSearchCV.fit": TUNED,
+    "RFE._fit": TUNED,
+    "RFECV.fit": TUNED,
+    "_rfe_single_fit": TUNED,
+    "SequentialFeatureSelector.fit": TUNED,
+    "TunedThresholdClassifierCV._fit": CALIBRATED,
+    "_fit_and_score_over_thresholds": CALIBRATED,
+    "CalibratedClassifierCV.fit": CALIBRATED,
+    "_fit_classifier_calibrator_pair": CALIBRATED,
+    "_fit_ovo_binary": _CHOSEN,
+}
+# Steps of scikit-learn that treat every row by itself. That a step need not be fitted does not say so.
+_ROW_BY_ROW = {"AdditiveChi2Sampler", "Binarizer", "FeatureHasher", "HashingVectorizer", "Normalizer"}
+# The searches that were warned of; in another process or thread than theirs, TuningWarning stands for all of them.
+_warned: WeakSet[Any] = WeakSet()
 
 
 class TuningWarning(UserWarning):
-    """A search over settings fits a private model many times, and every fit costs privacy."""
+    """A private model is fitted many times, or something around it is fitted without privacy: both cost privacy."""
 
 
 def surrounding_caveats() -> list[str]:
     """Return what limits the guarantee of a fit because of where it is called from."""
-    caveats = [TUNED] if any(_searches(frame) for frame in _frames()) else []
+    found = dict.fromkeys(caveat for frame in _frames() if (caveat := _limit(frame)) is not None)
+    caveats = sorted(found, key=lambda caveat: caveat not in _WARNINGS)
     if steps := _fitted_steps():
         caveats.append(_STEPS + ", ".join(steps))
     return caveats
 
 
 def warn_if_tuned(caveats: list[str] | tuple[str, ...]) -> None:
-    """Warn if a search over settings is fitting a model that promises something."""
-    if TUNED in caveats:
-        warnings.warn(
-            "a search over settings fits a private model many times, and every fit costs privacy; the guarantee of "
-            "the result counts only the last of them",
-            TuningWarning,
-            stacklevel=3,
-        )
+    """Warn, once for each search, if it is fitting a model that promises something."""
+    if (caveat := next((each for each in caveats if each in _WARNINGS), None)) is None:
+        return
+    around = [frame.f_locals.get("self") for frame in _frames() if _limit(frame) in _WARNINGS]
+    search = TuningWarning if not around or around[-1] is None else around[-1]
+    if search not in _warned:
+        _warned.add(search)
+        warnings.warn(_WARNINGS[caveat], TuningWarning, stacklevel=3)
 
 
 def _frames() -> Iterator[Any]:
@@ -44,21 +80,24 @@ def _frames() -> Iterator[Any]:
         frame = frame.f_back
 
 
-def _searches(frame: Any) -> bool:
-    """Whether a call is a search of scikit-learn over settings."""
-    name, file = frame.f_code.co_name, frame.f_code.co_filename
-    if "sklearn" not in file or "model_selection" not in file:
-        return False
-    # Cross-validation alone fits with no settings; a search gives some, and refits in its own `fit`.
-    return (name == "_fit_and_score" and frame.f_locals.get("parameters") is not None) or (
-        name == "fit" and file.endswith("_search.py")
-    )
+def _limit(frame: Any) -> str | None:
+    """Return how a call of scikit-learn limits the guarantee of what it fits, None where it does not."""
+    if "sklearn" not in frame.f_code.co_filename:
+        return None
+    name, local = frame.f_code.co_qualname, frame.f_locals
+    # Cross-validation alone fits with no settings; a search gives some.
+    if name == "_fit_and_score" and local.get("parameters") is not None:
+        return TUNED
+    if name == "_parallel_build_estimators" and getattr(local.get("ensemble"), "bootstrap", False):
+        return _REPEATED
+    # What the first models say is there when the last one is fitted.
+    if name == "_BaseStacking.fit" and "X_meta" in local:
+        return _STACKED
+    return _CALLS.get(name)
 
 
 def _fitted_steps() -> list[str]:
     """Return the steps of the pipelines that are being fitted which saw the data before, and prove nothing for it."""
-    from sklearn.utils import get_tags
-
     found: dict[str, None] = {}
     seen: set[int] = set()
     for frame in _frames():
@@ -77,7 +116,36 @@ def _fitted_steps() -> list[str]:
             frame.f_locals.get("step_idx", 0) if frame.f_code.co_name == "_fit" else len(pipeline.steps) - 1
         )
         for _, step in pipeline.steps[:place]:
-            promised = getattr(getattr(step, "guarantee_", None), "status", "none")
-            if step not in (None, "passthrough") and promised != "proven" and get_tags(step).requires_fit:
-                found[type(step).__name__] = None
+            found |= dict.fromkeys(_learning(step))
     return list(found)
+
+
+def _learning(step: Any) -> list[str]:
+    """Return a step's name, or those of the steps in it, where they may look at more than one row at a time."""
+    if (
+        step is None
+        or isinstance(step, str)
+        or getattr(getattr(step, "guarantee_", None), "status", "") == "proven"
+    ):
+        return []
+    name = type(step).__name__
+    if not type(step).__module__.startswith("sklearn."):
+        return [name]
+    if name == "Pipeline":
+        return [each for _, inner in step.steps for each in _learning(inner)]
+    if name == "FeatureUnion":
+        return [each for _, inner in step.transformer_list for each in _learning(inner)]
+    if name == "ColumnTransformer":
+        # A function may choose columns by their values.
+        chosen = [name] if any(callable(columns) for _, _, columns in step.transformers) else []
+        inside = [inner for _, inner, _ in step.transformers] + [step.remainder]
+        return chosen + [each for inner in inside for each in _learning(inner)]
+    if name == "FunctionTransformer":
+        func = step.func
+        alone = func is None or (isinstance(func, np.ufunc) and func.signature is None and not step.kw_args)
+    elif name == "SimpleImputer":
+        # An indicator, or leaving out what is empty, makes the number of columns depend on the rows.
+        alone = step.strategy == "constant" and step.keep_empty_features and not step.add_indicator
+    else:
+        alone = name in _ROW_BY_ROW
+    return [] if alone else [name]

@@ -14,8 +14,9 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from oversafe.checks import check_choice, check_random_state
 from oversafe.data.labels import check_labels
-from oversafe.data.schema import Schema, check_table, features_of
+from oversafe.data.schema import Schema, check_given_schema, check_table, features_of
 from oversafe.errors import InputError
 from oversafe.privacy.accountant import limit_rows
 from oversafe.privacy.guarantee import Guarantee
@@ -54,6 +55,7 @@ class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
 
     def _read(self, X: Any, y: Any) -> tuple[pd.DataFrame, pd.Series, Shape]:
         """Return the table, the labels, and how the result is to be shaped; the input is never modified."""
+        self._check_given()
         shape = Shape.of(X, y)
         table, labels = shape.table(X), shape.labels(y)
         if len(table) != len(labels):
@@ -64,6 +66,13 @@ class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         return table, labels, shape
+
+    def _check_given(self) -> None:
+        """Refuse settings that many protectors have and that none can use."""
+        check_random_state(getattr(self, "random_state", None))
+        check_given_schema(getattr(self, "schema", None))
+        if hasattr(self, "domains"):
+            check_choice("domains", self.domains, ("data", "private"))
 
     def _pay(self, guarantee: Guarantee, data: Any = None) -> None:
         """Set ``guarantee_`` and charge it to the ledger, if there is one; call it before any noise is drawn.

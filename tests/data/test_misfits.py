@@ -1,0 +1,111 @@
+"""Whoever holds the data hears where they do not fit what was declared."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from oversafe.data import Column, MisfitWarning, Schema
+from oversafe.data.misfits import column_misfits
+from oversafe.learn import BalancedSynthesisClassifier, PrivateBaggingClassifier, PrivateLogisticRegression
+from oversafe.protect import PrivateMixture
+
+
+def schema_of(low, high):
+    facts = {"bounds": (low, high), "domain": "public", "source": "a textbook"}
+    return Schema(tuple(Column(name, "continuous", "float64", **facts) for name in ("x0", "x1")))
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(rng.random((300, 2)), columns=["x0", "x1"])
+
+
+@pytest.fixture(scope="module")
+def labels():
+    return np.random.default_rng(1).choice(["no", "yes"], 300)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **given: PrivateLogisticRegression(**given),
+        lambda **given: PrivateMixture(**given),
+        lambda **given: BalancedSynthesisClassifier(n_samples=200, **given),
+    ],
+)
+def test_labels_and_ranges_that_do_not_fit_are_named(make, table, labels):
+    right = schema_of(0.0, 1.0)
+    with pytest.warns(
+        MisfitWarning, match="300 rows with the labels .*'yes'.* count as 'No'.*declared: 'No', 'Yes'"
+    ):
+        fitted = make(schema=right, classes=["Yes", "No"]).fit(table, labels)
+    # The warning is no part of what others see.
+    assert fitted.guarantee_.status == "proven"
+    with pytest.warns(MisfitWarning, match="no row has a label that is declared: '2'"):
+        make(schema=right, classes=[0, 1, 2]).fit(table, (labels == "yes").astype(int))
+    with pytest.warns(
+        MisfitWarning, match="'x0' has 100% of its values outside of the declared range 100.0 to 200.0"
+    ):
+        make(schema=schema_of(100.0, 200.0), classes=["no", "yes"]).fit(table, labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MisfitWarning)
+        # A third beyond the range: cut off on purpose, for all that can be told.
+        make(schema=schema_of(0.2, 0.8), classes=["no", "yes"]).fit(table, labels)
+
+
+@pytest.mark.parametrize("make", [PrivateLogisticRegression, PrivateMixture])
+def test_odd_values_are_no_error(make, table, labels):
+    # Whatever one record holds: an error would tell of it.
+    values, y = np.array(table, dtype=object), labels.astype(object)
+    values[0, 0], values[1, 0], values[2, 1] = [1, 2], "n/a", np.inf
+    y[3], y[4] = ["no"], None
+    odd, y = pd.DataFrame(values, columns=table.columns), pd.Series(y)
+    with pytest.warns(MisfitWarning, match="2 rows with the labels"):
+        assert (
+            make(schema=schema_of(0.0, 1.0), classes=["no", "yes"]).fit(odd, y).guarantee_.status == "proven"
+        )
+
+
+@pytest.mark.filterwarnings("error::oversafe.data.MisfitWarning")
+def test_samples_without_a_rare_class_are_no_misfit(table):
+    y = np.zeros(300, dtype=int)
+    y[:2] = 1
+    base = PrivateLogisticRegression(data_norm=1.5, classes=[0, 1])
+    PrivateBaggingClassifier(base, 5, classes=[0, 1]).fit(table, y)
+
+
+def test_shares_of_every_kind_of_column():
+    public = {"domain": "public", "source": "a textbook"}
+    schema = Schema(
+        (
+            Column("age", "integer", "int64", bounds=(0, 10), **public),
+            Column(
+                "day",
+                "datetime",
+                "datetime64[us]",
+                bounds=("2024-01-01", "2024-01-02"),
+                resolution="D",
+                **public,
+            ),
+            Column("town", "categorical", "object", categories=("a", "b"), missing=True, **public),
+            Column("right", "continuous", "float64", bounds=(0.0, 1.0), missing=True, **public),
+        )
+    )
+    table = pd.DataFrame(
+        {
+            "age": [5, 11, 12, 99],
+            "day": pd.to_datetime(["2024-01-02T23", "2024-01-03T00", "2024-01-01T00", "2024-01-01T01"]),
+            "town": ["a", "c", None, "b"],
+            "right": [0.0, 1.0, np.nan, 0.5],
+        }
+    )
+    said = column_misfits(schema, table)
+    assert [(text.split("'")[1], text.split()[3]) for text in said] == [
+        ("age", "75%"),
+        ("day", "25%"),
+        ("town", "33%"),
+    ]
+    assert [text.split("'")[1] for text in column_misfits(schema, table, least=0.5)] == ["age"]
