@@ -346,8 +346,9 @@ def _solve(total: float, rows: FloatArray, target: FloatArray) -> tuple[FloatArr
     """Return the solution of (total I - rows' rows) x = target, and the trace of the inverse."""
     m, d = rows.shape
     if d <= m:
-        inverse = np.linalg.inv(total * np.eye(d) - rows.T @ rows)
-        return np.linalg.solve(total * np.eye(d) - rows.T @ rows, target), float(np.trace(inverse))
+        system = total * np.eye(d) - rows.T @ rows
+        solution: FloatArray = np.linalg.solve(system, target)
+        return solution, float(np.trace(np.linalg.inv(system)))
     # Woodbury's identity: with more columns than lines the system of the lines is the smaller one.
     products = rows @ rows.T
     inverse = np.linalg.inv(total * np.eye(m) - products)
