@@ -347,7 +347,7 @@ def _solve(total: float, rows: FloatArray, target: FloatArray) -> tuple[FloatArr
     m, d = rows.shape
     if d <= m:
         system = total * np.eye(d) - rows.T @ rows
-        solution: FloatArray = np.linalg.solve(system, target)
+        solution = np.linalg.solve(system, target).astype(np.float64)
         return solution, float(np.trace(np.linalg.inv(system)))
     # Woodbury's identity: with more columns than lines the system of the lines is the smaller one.
     products = rows @ rows.T
