@@ -292,7 +292,7 @@ def test_more_than_two_classes():
         ({"methods": {"original": Jitter()}}, "which is the table itself"),
         ({"methods": {}}, "no method"),
         ({"attacks": [Failing]}, "is the class Failing"),
-        ({"attacks": [5]}, "which has no run"),
+        ({"attacks": [5]}, "which is not an Attack"),
         ({"epsilons": []}, "no epsilon"),
         ({"n_folds": 100}, "folds needs one"),
         ({"quasi_identifiers": ["town"]}, "no feature column"),

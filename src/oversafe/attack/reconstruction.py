@@ -552,8 +552,8 @@ def match_records(
     allowed = np.broadcast_to((_EQUAL if tolerance is None else tolerance) * scale, here.shape)
     if tolerance is None:
         allowed = np.maximum(allowed, stated)
-    # Where a column is filled in, only what was stated about it can be asked.
-    allowed = np.where(filled_in[used], np.maximum(allowed, stated), allowed)
+    # Where a column is filled in, only what was stated about it can be asked; the true value may be the very end.
+    allowed = np.where(filled_in[used], np.maximum(allowed, stated + _EQUAL * scale), allowed)
     unit = np.maximum(np.median(allowed, axis=0), 1e-300)
     close_to: Any = [[]] * len(here)
     if len(complete):
