@@ -18,6 +18,8 @@ _COLUMNS = 2
 _LEAST = 5
 # The share of the rows, or of a column's values, that may be in doubt.
 _IN_DOUBT = 0.02
+# The share of the rows about which they must tell: tables of many decimals have a few short values too.
+_TOLD = 0.9
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,8 @@ def told_by_decimals(frame: pd.DataFrame) -> Told | None:
     added = (n_many >= _COLUMNS) & (n_many >= n_few)
     mixed = (n_many > 0) & (n_few > n_many)
     if min(real.sum(), added.sum()) < _LEAST or mixed.sum() > _IN_DOUBT * added.sum():
+        return None
+    if (real | added).mean() < _TOLD:
         return None
     return Told(real, added, tuple(columns))
 
