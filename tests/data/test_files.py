@@ -401,7 +401,7 @@ def test_a_quote_that_is_never_closed(refused):
 
 def test_a_folder_without_parquet(tmp_path):
     (tmp_path / "note.txt").write_text("no data here")
-    with pytest.raises(InputError, match=r"has no \.parquet files"):
+    with pytest.raises(InputError, match=r"folder without \.parquet files"):
         read_table(tmp_path)
 
 
@@ -735,7 +735,7 @@ def test_folders_that_are_no_parts_of_the_table_are_not_read(tmp_path):
     write_table(pd.DataFrame({"b": [2]}), tmp_path / "elsewhere" / "other.parquet")
     assert read_table(tmp_path).equals(pd.DataFrame({"a": [1]}))
     (tmp_path / "part.parquet").unlink()
-    with pytest.raises(InputError, match=r"has no \.parquet files"):
+    with pytest.raises(InputError, match=r"folder without \.parquet files"):
         read_table(tmp_path)
 
 

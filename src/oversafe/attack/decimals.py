@@ -78,10 +78,11 @@ def told_by_decimals(frame: pd.DataFrame) -> Told | None:
 
 def _is_whole(values: FloatArray, decimals: int) -> BoolArray:
     """Return which values have no more decimals than these."""
-    steps = values * 10.0**decimals
-    near = np.abs(steps - np.round(steps)) <= 4 * np.finfo(float).eps * np.maximum(np.abs(steps), 1)
     # Beyond this every float is whole.
-    return near & (np.abs(steps) < 2**50)
+    small = np.abs(values) < 2.0**50 / 10.0**decimals
+    steps = np.where(small, values, 0) * 10.0**decimals
+    near = np.abs(steps - np.round(steps)) <= 4 * np.finfo(float).eps * np.maximum(np.abs(steps), 1)
+    return near & small
 
 
 def _between(inner: FloatArray, outer: FloatArray) -> bool:

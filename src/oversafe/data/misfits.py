@@ -34,6 +34,9 @@ def column_misfits(schema: Schema, table: pd.DataFrame, least: float = 0.0) -> l
         if column.names_people or column.name not in table.columns:
             continue
         values = table[column.name]
+        if pd.api.types.is_float_dtype(values.dtype):
+            # Refused by themselves, in other words.
+            values = values.replace([np.inf, -np.inf], np.nan)
         present = int(values.notna().sum())
         outside = int(outside_domain(column, values).sum())
         if outside <= least * present:

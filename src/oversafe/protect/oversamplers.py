@@ -138,6 +138,11 @@ class _Picker(_Adapter):
         picked = self.sample_indices_ = self._picked
         return table.iloc[picked].reset_index(drop=True), labels.iloc[picked].reset_index(drop=True)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.sampler_tags.sample_indices = True
+        return tags
+
 
 @described(SAMPLER)
 class RandomOverSampler(_Picker):
