@@ -1,4 +1,4 @@
-"""Feed a target with hostile input for some time: ``python -m tests.fuzz protecting --seconds 600``.
+"""Feed a target with hostile input for some time of the processor: ``python -m tests.fuzz protecting --seconds 600``.
 
 With ``--guided`` (needs ``pip install atheris``) what is tried is guided by what it reaches in the code. What fails is
 written to ``fuzz-TARGET-*.bin``, and tried again by ``--input FILE``.
@@ -37,11 +37,11 @@ def main() -> None:
         return
     if options.target not in TARGETS:
         parser.error(f"unknown target; use one of {', '.join(TARGETS)}")
-    rng, end = random.Random(options.seed), time.monotonic() + options.seconds
+    rng, end = random.Random(options.seed), time.process_time() + options.seconds
     found: dict[str, str] = {}
     counts: collections.Counter[str] = collections.Counter()
     signal.signal(signal.SIGPROF, _too_long)
-    while time.monotonic() < end:
+    while time.process_time() < end:
         data = rng.randbytes(rng.choice((16, 64, 256)))
         # Of the processor: a busy machine is no hang.
         signal.setitimer(signal.ITIMER_PROF, LONGEST)
