@@ -1,4 +1,4 @@
-"""``python -m benchmarks NAME|all [--quick] [--json FILE]``; without a name, the list of names."""
+"""``python -m benchmarks NAME ...|all [--quick] [--json FILE]``; without a name, the list of names."""
 
 from __future__ import annotations
 
@@ -89,14 +89,14 @@ def default_file(name: str, quick: bool) -> Path:
     return CHECKOUT / "benchmarks" / "results" / f"{name}{'.local' if quick else ''}.json"
 
 
-def run_all(quick: bool, rounds: int | None, console: Console, names: Sequence[str] = ()) -> int:
-    """Run the benchmarks one after the other, each in a process of its own, and return 1 if any of them failed.
+def run_each(names: Sequence[str], quick: bool, rounds: int | None, console: Console) -> int:
+    """Run benchmarks one after the other, each in a process of its own, and return 1 if any of them failed.
 
     What ended already in a run that was stopped is not run again where a benchmark keeps its cells; the times are.
     """
     settings = ["--quick"] * quick + ([] if rounds is None else ["--rounds", str(rounds)])
     failed = []
-    for name in names or sorted(BENCHMARKS):
+    for name in names:
         console.rule(name)
         done = subprocess.run([sys.executable, "-m", "benchmarks", name, *settings], cwd=CHECKOUT)
         if done.returncode:
@@ -111,7 +111,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m benchmarks", description="Time oversafe against its peers."
     )
     parser.add_argument(
-        "name", nargs="?", choices=[*sorted(BENCHMARKS), ALL], help="leave out to list them; all takes hours"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="one or more; leave out to list them; all takes hours",
     )
     parser.add_argument(
         "--quick", action="store_true", help="small input and few rounds: does it work at all"
@@ -122,18 +125,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="where the figures go (benchmarks/results)")
     options = parser.parse_args(arguments)
     console = Console()
-    if options.name is None:
+    if unknown := sorted({*options.names} - {*BENCHMARKS, ALL}):
+        parser.error(f"no benchmark is named {', '.join(unknown)}; without a name they are listed")
+    if not options.names:
         for name, module in sorted(BENCHMARKS.items()):
             console.print(f"{name:14} {module.SUMMARY}", highlight=False, soft_wrap=True)
         return 0
     if options.rounds is not None and options.rounds < 1:
         parser.error(f"--rounds must be at least 1, not {options.rounds}")
-    if options.name == ALL:
+    names = sorted(BENCHMARKS) if ALL in options.names else options.names
+    if len(names) > 1:
         if options.json is not None:
-            parser.error("--json takes one file, and all of them write one each; leave it out")
-        return run_all(options.quick, options.rounds, console)
+            parser.error("--json takes one file, and each of several writes its own; leave it out")
+        return run_each(names, options.quick, options.rounds, console)
+    [name] = names
     with tempfile.TemporaryDirectory() as folder:
-        module = BENCHMARKS[options.name]
+        module = BENCHMARKS[name]
         if hasattr(module, "run"):
             try:
                 summary = module.run(options.quick, Path(folder), options.rounds)
@@ -142,12 +149,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             sides = module.sides(options.quick, Path(folder))
             costs = measure(sides, options.rounds or (2 if options.quick else 7))
-            summary = summarize(options.name, sides, costs, options.quick)
+            summary = summarize(name, sides, costs, options.quick)
             if hasattr(module, "figures"):
                 summary["figures"] = module.figures(options.quick)
     show(summary, console)
     show_tables(summary, console)
-    file = options.json or default_file(options.name, options.quick)
+    file = options.json or default_file(name, options.quick)
     write(summary, file)
     console.print(f"figures in {file}", highlight=False, soft_wrap=True)
     return 0

@@ -139,6 +139,7 @@ def summarize(
     return {
         "name": name,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": _commit(),
         "quick": quick,
         "rounds": len(costs[0]),
         "machine": {
@@ -152,6 +153,16 @@ def summarize(
         | {package: known for side in sides for package, known in side.versions.items()},
         "sides": rows,
     }
+
+
+def _commit() -> str | None:
+    """Return which state of the project was measured, None outside a checkout."""
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
+    except OSError:  # no Git
+        return None
+    return done.stdout.strip() or None
 
 
 def _memory_gib() -> float | None:

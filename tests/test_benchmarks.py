@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from benchmarks.__main__ import BENCHMARKS, default_file, main, run_all
+from benchmarks.__main__ import BENCHMARKS, default_file, main, run_each
 from benchmarks.anonymeter_peer import check_agreement as check_risks
 from benchmarks.peers import folder_of, python_of
 from benchmarks.read_csv import check_agreement, mixed_table
@@ -145,11 +145,11 @@ def test_all_of_them_go_on_after_one_that_failed(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(subprocess, "run", run)
     console = Console(record=True, width=200, file=StringIO())
-    assert run_all(True, 1, console) == 1
+    assert run_each(sorted(BENCHMARKS), True, 1, console) == 1
     assert [command[1] for command in commands] == sorted(BENCHMARKS)
     assert commands[0] == ["benchmarks", sorted(BENCHMARKS)[0], "--quick", "--rounds", "1"]
     assert "ended with an error: counts\n" in console.export_text()
-    assert run_all(False, None, console, ["import"]) == 0
+    assert run_each(["import"], False, None, console) == 0
     with pytest.raises(SystemExit):
         main(["all", "--json", "figures.json"])
 
