@@ -107,6 +107,36 @@ def test_a_protected_release_is_paid_for(run, tables, tmp_path):
     assert twice.stderr.count("\n") == 1
 
 
+def test_a_release_made_before_is_charged_once(run, tables, tmp_path):
+    assert run("budget", "create", "budget.db", "patients", "--epsilon", "1.5").returncode == 0
+    made = tables[: tables.index("--ledger")]
+    assert run(*made, "--epsilon", "1", "--out", "earlier.csv").returncode == 0
+    done = run("budget", "charge", "budget.db", "patients", "earlier.csv")
+    assert done.returncode == 0 and "epsilon = 0.5 left of 1.5" in done.stdout
+    refused(
+        run("budget", "charge", "budget.db", "patients", "earlier.csv"), "is charged to 'patients' already"
+    )
+    assert run(*made, "--epsilon", "1", "--out", "other.csv").returncode == 0
+    refused(run("budget", "charge", "budget.db", "patients", "other.csv"), "epsilon = 0.5 left")
+    refused(run("budget", "charge", "budget.db", "patients", "real.csv"), "has no manifest beside it")
+    paid = run(*tables, "--dataset", "patients", "--epsilon", "0.5", "--out", "paid.csv")
+    assert paid.returncode == 0
+    refused(run("budget", "charge", "budget.db", "patients", "paid.csv"), "is paid for already")
+    assert run(*made, "--seed", "1", "--out", "seeded.csv").returncode == 0
+    refused(run("budget", "charge", "budget.db", "patients", "seeded.csv"), "--record-unproven")
+    done = run("budget", "charge", "budget.db", "patients", "seeded.csv", "--record-unproven")
+    assert done.returncode == 0 and "1 recorded without a proven guarantee" in done.stdout
+
+
+def test_what_is_left_is_explained_where_it_does_not_add_up(run, tables):
+    run("budget", "create", "budget.db", "patients", "--epsilon", "1.5", "--delta", "1e-6")
+    said = [
+        run(*tables, "--dataset", "patients", "--epsilon", "1", "--out", name).stdout
+        for name in ("a.csv", "b.csv")
+    ]
+    assert ["charges cost less together" in text for text in said] == [True, True]
+
+
 def test_releases_without_a_proven_guarantee(run, tables, tmp_path):
     run("budget", "create", "budget.db", "patients", "--epsilon", "1")
     seeded = (*tables, "--dataset", "patients", "--seed", "1", "--out", "seeded.csv")

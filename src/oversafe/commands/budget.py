@@ -14,6 +14,7 @@ import typer
 
 from oversafe.commands.consoles import console, note
 from oversafe.commands.options import JsonOption
+from oversafe.errors import InputError
 from oversafe.text import counted, shorten, showable
 
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ LedgerKeyOption = Annotated[
         "--ledger-key",
         help="File with the ledger's key; else OVERSAFE_LEDGER_KEY or ~/.config/oversafe/ledgers has it.",
     ),
+]
+RecordUnprovenOption = Annotated[
+    bool,
+    typer.Option("--record-unproven", help="Write a release without a proven guarantee into the history."),
 ]
 
 
@@ -93,13 +98,48 @@ def show(
         ("data set", "epsilon left", "spent", "of", "delta", "for every", "charges", "unaccounted"),
         [_balance_cells(balance) for balance in balances],
     )
-    if any(abs(b.epsilon + b.spent_epsilon - b.budget_epsilon) > 1e-3 * b.budget_epsilon for b in balances):
-        typer.echo(
-            "With a delta above 0 charges cost less together than one by one, so that what is left and what is spent "
-            "need not add up to the budget."
-        )
+    echo_composition(*balances)
     if any(balance.unaccounted for balance in balances):
         typer.echo("Unaccounted releases have no proven guarantee, and no budget covers them.")
+
+
+@budget_app.command("charge")
+def charge(
+    ledger: LedgerArgument,
+    dataset: Annotated[str, typer.Argument(help="Whose budget it is charged to.")],
+    release: Annotated[Path, typer.Argument(help="A release that was made without a ledger.")],
+    record_unproven: RecordUnprovenOption = False,
+    ledger_key: LedgerKeyOption = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Charge a release that exists already, by the guarantee in the manifest beside it.
+
+    Examples:  oversafe budget charge budget.db patients protected.csv
+    """
+    from oversafe.privacy.manifest import manifest_path, read_manifest
+
+    manifest = read_manifest(release)
+    if manifest is None:
+        raise InputError(
+            f"{str(release)!r} has no manifest beside it ({str(manifest_path(release))!r}), which would say what it "
+            "promises; name a release that oversafe wrote"
+        )
+    if manifest.ledger_entry is not None:
+        raise InputError(f"{str(release)!r} is paid for already, by the entry {manifest.ledger_entry}")
+    account = _ledger(ledger, ledger_key)
+    what = f"a release made before, SHA-256 {manifest.sha256}"
+    if any(entry.what == what for entry in account.history(dataset)):
+        raise InputError(f"{str(release)!r} is charged to {dataset!r} already; nothing was spent")
+    with ledger_notes():
+        account.charge(
+            dataset, manifest.guarantee, what=what, unproven="record" if record_unproven else "refuse"
+        )
+    balance = account.remaining(dataset)
+    if json_output:
+        typer.echo(json.dumps(asdict(balance), indent=2))
+    else:
+        typer.echo(str(balance))
+        echo_composition(balance)
 
 
 @budget_app.command("history")
@@ -151,6 +191,15 @@ def verify(
             typer.echo(showable(problem[:1].upper() + problem[1:]) + ".")
     if not found.ok:
         raise typer.Exit(_EXIT_TAMPERED)
+
+
+def echo_composition(*balances: Balance) -> None:
+    """Print why what is left and what is spent do not add up, where they do not."""
+    if any(abs(b.epsilon + b.spent_epsilon - b.budget_epsilon) > 1e-3 * b.budget_epsilon for b in balances):
+        typer.echo(
+            "With a delta above 0 charges cost less together than one by one, so that what is left and what is spent "
+            "need not add up to the budget."
+        )
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oversafe.commands.budget import LedgerKeyOption, ledger_notes
+from oversafe.commands.budget import LedgerKeyOption, RecordUnprovenOption, echo_composition, ledger_notes
 from oversafe.commands.consoles import console, in_options, note, progress, when_stopped
 from oversafe.commands.options import (
     TABLE,
@@ -104,12 +104,7 @@ def protect(
     ] = None,
     dataset: Annotated[str | None, typer.Option(help="Whose budget in the ledger it is charged to.")] = None,
     ledger_key: LedgerKeyOption = None,
-    record_unproven: Annotated[
-        bool,
-        typer.Option(
-            "--record-unproven", help="Write a release without a proven guarantee into the history."
-        ),
-    ] = False,
+    record_unproven: RecordUnprovenOption = False,
     json_output: JsonOption = False,
     drop_unlabelled: DropUnlabelledOption = False,
     separator: SeparatorOption = None,
@@ -241,6 +236,7 @@ def protect(
         typer.echo(advice)
     if account is not None:
         typer.echo(f"Budget: {account.remaining()}")
+        echo_composition(account.remaining())
 
 
 def _shuffled(release: pd.DataFrame, seed: int | None) -> pd.DataFrame:

@@ -46,8 +46,11 @@ def advice(
         steps.append(
             Step(
                 "Hand out the file together with its manifest, so that whoever receives it can check what it promises. "
-                "Charge the next release of the same people to a budget: guarantees add up.",
-                ("oversafe budget create budget.db people --epsilon 3 --delta 1e-6",),
+                "Keep a budget for all releases of the same people, this one included: guarantees add up.",
+                (
+                    "oversafe budget create budget.db people --epsilon 3 --delta 1e-6",
+                    f"oversafe budget charge budget.db people {release}",
+                ),
             )
         )
     else:
