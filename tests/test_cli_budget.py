@@ -130,11 +130,10 @@ def test_a_release_made_before_is_charged_once(run, tables, tmp_path):
 
 def test_what_is_left_is_explained_where_it_does_not_add_up(run, tables):
     run("budget", "create", "budget.db", "patients", "--epsilon", "1.5", "--delta", "1e-6")
-    said = [
-        run(*tables, "--dataset", "patients", "--epsilon", "1", "--out", name).stdout
-        for name in ("a.csv", "b.csv")
-    ]
-    assert ["charges cost less together" in text for text in said] == [True, True]
+    # Not the histograms, whose guarantee is pure.
+    mixture = ("protect", "real.csv", "-l", "diagnosis", *tables[tables.index("--schema") :])
+    done = run(*mixture, "--dataset", "patients", "--out", "release.csv")
+    assert "after 1 charge." in done.stdout and "charges cost less together" in done.stdout
 
 
 def test_releases_without_a_proven_guarantee(run, tables, tmp_path):

@@ -29,6 +29,8 @@ from oversafe.errors import InputError
         ({"risk": -0.1}, "from 0 to 1"),
         ({"risk": float("nan")}, "risk = nan"),
         ({"interval": (0.9, 0.1)}, "give its lower end"),
+        ({"interval": (-3, 7)}, "both from 0 to 1"),
+        ({"evidence": None}, "give a DataFrame"),
     ],
 )
 def test_results_that_make_no_sense_are_refused(changes, message):

@@ -437,6 +437,32 @@ def test_the_rows_that_are_passed_through_are_left_out() -> None:
     assert len(kept) == 20
 
 
+class Shuffled(BaseEstimator):
+    """An oversampler whose real rows stand among its own, as an array."""
+
+    def fit_resample(self, X, y):
+        made, labels = ImbalancedSMOTE(k_neighbors=3, random_state=0).fit_resample(np.asarray(X), y)
+        order = np.random.default_rng(0).permutation(len(made))
+        return made[order], np.asarray(labels)[order]
+
+
+def test_real_rows_are_left_out_wherever_they_stand() -> None:
+    X, y = imbalanced(60, 10)
+    # One that stands in the table twice is taken off twice.
+    X[1] = X[0]
+    for table in (X, pd.DataFrame(X)):
+        made, labels = made_rows(Shuffled(), table, y)
+        assert len(made) == len(labels) == 40 and (labels == 1).all()
+        assert not {tuple(row) for row in X} & {tuple(row) for row in made}
+
+
+def test_a_sampler_that_returns_arrays_is_judged_by_the_names_of_the_table() -> None:
+    X, y = imbalanced(60, 10)
+    table = pd.DataFrame(X).add_prefix("column ")
+    attack = GroundHog(2, 8, 8, random_state=0)
+    assert attack.run(Shuffled(), table, y).details["auc"] == attack.run(Shuffled(), X, y).details["auc"]
+
+
 def test_auc_counts_ties_as_half() -> None:
     scores = Scores(np.array([[0.9, 0.5]]), np.array([[0.5, 0.1, 0.1]]))
     assert scores.auc[0] == pytest.approx((3 + 0.5 + 2) / 6)

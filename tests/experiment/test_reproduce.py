@@ -407,7 +407,8 @@ def test_one_cell_of_each_kind(data_folder):
     linked = smote_and_mirrors.run("linkability", name="ecoli", seed=0)
     assert 0 <= linked["linkability_accuracy"] <= 1
     game = smote_and_mirrors.run("groundhog", name="ecoli", seed=0, game=[4, 20, 20])
-    assert game["groundhog_auc"] >= game["groundhog_all"] > 0.5
+    # All 35 records are targets in the paper, so that no share of them is left out.
+    assert game["groundhog_auc"] == game["groundhog_all"] > 0.5
     shadow = smote_and_mirrors.run("shadow", name="ecoli", seed=0, augmented=True, models=[2, 8])
     assert 0 <= shadow["shadow_auc"] <= 1
     variant = {"method": "PrivateSMOTE", "epsilon": 1.0, "n_copies": 1, "k_neighbors": 3}

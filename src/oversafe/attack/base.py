@@ -56,9 +56,13 @@ class AttackResult:
                 f"risk = {self.risk!r} was given; it is the advantage over guessing, from 0 to 1"
             )
         low, high = self.interval
-        if not low <= high:
+        if not -_ROUNDING <= low <= high <= 1 + _ROUNDING:
             raise InputError(
-                f"interval = {self.interval!r} was given; give its lower end, then its upper end"
+                f"interval = {self.interval!r} was given; give its lower end, then its upper end, both from 0 to 1"
+            )
+        if not isinstance(self.evidence, pd.DataFrame):
+            raise InputError(
+                f"evidence is of type {type(self.evidence).__name__}; give a DataFrame, which may be empty"
             )
         object.__setattr__(self, "risk", _without_rounding(self.risk))
         object.__setattr__(self, "interval", (_without_rounding(low), _without_rounding(high)))

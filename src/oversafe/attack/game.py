@@ -175,13 +175,37 @@ def released(protector: Any, X: Any, y: Any) -> tuple[Any, Any]:
 def made_rows(protector: Any, X: Any, y: Any) -> tuple[Any, Any]:
     """Return the rows that a protector makes, without those that it passed through.
 
-    Oversamplers put the real rows first. The game is about what the made ones give away; the real ones would end it.
+    The game is about what the made ones give away; the real ones would end it. Most oversamplers put them first.
     """
     table, labels = released(protector, X, y)
     n = len(y)
-    if len(labels) > n and _same(table[:n], X):
+    if len(labels) <= n:
+        return table, labels
+    if _same(table[:n], X):
         return table[n:], labels[n:]
+    if (made := _besides(table, X)) is not None:
+        return table[made], np.asarray(labels)[made]
     return table, labels
+
+
+def _besides(table: Any, X: Any) -> NDArray[np.bool_] | None:
+    """Return which rows a release has besides the real ones, each taken off once; None where it lacks any of them."""
+    first, second = (part if isinstance(part, pd.DataFrame) else pd.DataFrame(part) for part in (table, X))
+    if first.shape[1] != second.shape[1]:
+        return None
+    hashes = []
+    for part, other in ((first, second), (second, first)):
+        alike = {
+            i: part.iloc[:, i].to_numpy(float, na_value=np.nan)
+            if all(pd.api.types.is_numeric_dtype(side.iloc[:, i]) for side in (part, other))
+            else part.iloc[:, i].astype(str).to_numpy(object)
+            for i in range(part.shape[1])
+        }
+        hashes.append(pd.Series(pd.util.hash_pandas_object(pd.DataFrame(alike), index=False).to_numpy()))
+    made, real = hashes
+    wanted = made.map(real.value_counts()).fillna(0)
+    taken = made.groupby(made).cumcount() < wanted
+    return ~taken.to_numpy() if int(taken.sum()) == len(real) else None
 
 
 def _same(first: Any, second: Any) -> bool:

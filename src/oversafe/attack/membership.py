@@ -349,6 +349,7 @@ class _General:
             seeded_copy(self.protector, seed), without(self.X, position), without(self.y, position)
         )
         chosen = np.asarray(labels).ravel() == self.label
-        if isinstance(table, pd.DataFrame):
-            return self.encoder.matrix(as_frame(table[chosen]))
-        return self.encoder.matrix(as_frame(np.asarray(table)[chosen]))
+        if not isinstance(table, pd.DataFrame):
+            names = self.X.columns if isinstance(self.X, pd.DataFrame) else None
+            table = pd.DataFrame(np.asarray(table), columns=names) if names is not None else np.asarray(table)
+        return self.encoder.matrix(as_frame(table[chosen]))

@@ -173,6 +173,10 @@ def _only_chance_copies(results: Sequence[AttackResult], label: str) -> bool:
 
 def check_attacks(attacks: Sequence[Any] | None) -> tuple[Any, ...]:
     """Return somebody's own attacks, or say what one of them lacks."""
+    if isinstance(attacks, Attack):
+        raise InputError(
+            f"attacks is a single {type(attacks).__name__}; give a list: [{type(attacks).__name__}()]"
+        )
     given = tuple(attacks or ())
     for attack in given:
         if isinstance(attack, type):

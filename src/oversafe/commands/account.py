@@ -25,7 +25,10 @@ WholeOption = Annotated[
     typer.Option("--whole", help="Say what the mechanism must run at so that the whole has this epsilon."),
 ]
 MinorityOption = Annotated[
-    list[int], typer.Option(help="Records of the oversampled class; again for each further class.")
+    list[int],
+    typer.Option(
+        help="Records that the oversampled class surely has, a public number; again for each further class."
+    ),
 ]
 AddedOption = Annotated[list[int], typer.Option(help="Rows added to it; again for each further class.")]
 DeltaOption = Annotated[float, typer.Option(help="At which the whole's epsilon is stated.")]
@@ -160,7 +163,7 @@ def account_bagging(
     if whole:
         epsilon = bagging_budget(_needed(epsilon, None), **settings)
     guarantee = bagging_cost(epsilon, **settings)
-    facts = {} if epsilon is None else {"epsilon of each learner": f"{epsilon:.6g}"}
+    facts = {} if epsilon is None else {"epsilon of each learner on its sample": f"{epsilon:.6g}"}
     if guarantee.epsilon is None:
         sentence = str(guarantee)
     elif epsilon is None:
@@ -171,7 +174,8 @@ def account_bagging(
     else:
         sentence = (
             f"Whoever has the whole ensemble learns of one record what an epsilon = {guarantee.epsilon:.4g} mechanism "
-            f"would tell{_but_for(guarantee.delta)}; each learner by itself has epsilon = {epsilon:.4g}."
+            f"would tell{_but_for(guarantee.delta)}; each learner has epsilon = {epsilon:.4g} on "
+            "the sample that it is given."
         )
     _print(guarantee, facts, sentence, settings | {"epsilon": epsilon}, json_output)
 

@@ -174,7 +174,7 @@ class Guarantee:
         figures = f"epsilon = {self.epsilon:g}" + (f", delta = {self.delta:g}" if self.delta else "")
         text = f"{figures} differential privacy for every {who}, {self.relation} neighbours"
         if self.status == "proven":
-            return f"Proven: {text}." + (f" {because}" if because else "")
+            return f"Proven: {text}." + (f" It holds if {because}" if because else "")
         if self.basis.startswith("none"):
             text = f"{figures} is a setting of the method here, not differential privacy"
         return f"Nominal, not proven: {text}; {because}"

@@ -16,6 +16,7 @@ from oversafe.experiment.papers.base import (
     NOT_IN_QUICK,
     NOT_MEASURED,
     STRONGER,
+    TOLERANCE,
     UNDECIDED,
     Plot,
     counted,
@@ -44,6 +45,7 @@ def reproduction_page(found: Reproduction) -> str:
         tables=[(number, _lines(part)) for number, part in rows.groupby("table", sort=False)],
         n_rows=len(rows),
         counted=counted(rows),
+        tolerance=TOLERANCE,
         all_fine=rows["mark"].isin([AGREES, STRONGER]).all(),
         colours=_COLOURS,
         claims=[(c.sentence, {True: "holds", False: "does not hold", None: "undecided"}[c.holds], c.measured)
@@ -169,7 +171,8 @@ def _lines(part: pd.DataFrame) -> list[dict[str, str]]:
             {
                 "data": showable(str(row["data"])),
                 "figure": showable(str(row["figure"])),
-                "published": f"{row['published']:.3g}",
+                # Most are printed with two decimals, a few with three.
+                "published": f"{row['published']:.3f}".removesuffix("0"),
                 "measured": "-" if np.isnan(row["measured"]) else f"{row['measured']:.3f}",
                 "interval": f"{row['low']:.3f} to {row['high']:.3f}" if known else "-",
                 "difference": "-" if np.isnan(row["difference"]) else f"{row['difference']:+.3f}",
