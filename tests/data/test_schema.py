@@ -217,6 +217,57 @@ def test_nonsense_is_refused_in_one_sentence(make, message):
 
 
 @pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ('"03.11.2025"', "2025-11-03"),
+        ('"3.1.2025 07:30"', "2025-01-03 07:30"),
+        ('"2025-11-03"', "2025-11-03"),
+        ('"2025-11-03 07:30"', "2025-11-03 07:30"),
+        ('"2025-11-03T07:30:00.123456789"', "2025-11-03 07:30:00.123456789"),
+        ('"2025-11-03T07:30:00+02:00"', "2025-11-03 05:30"),
+        ("2025-11-03", "2025-11-03"),
+        ("2025-11-03T07:30:00Z", "2025-11-03 07:30"),
+    ],
+)
+def test_the_day_comes_first_in_a_date_with_points(written, meant):
+    schema = toml(kind='"datetime"', dtype='"datetime64[ns]"', minimum='"1900-01-01"', maximum=written)
+    assert schema["x"].bounds == (pd.Timestamp("1900-01-01"), pd.Timestamp(meant))
+    assert Schema.from_toml(schema.to_toml()) == schema
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        *('"2025"', "2025", '"11/03/2025"', '"03-11-2025"', '"03.11.25"', '"31.02.2025"', '"12.13.1950"'),
+        *(
+            '"today"',
+            '"07:30"',
+            "07:30:00",
+            '"2025-11"',
+            '"20251103"',
+            '"2025-11-03 noon"',
+            "1.5",
+            "true",
+            '""',
+        ),
+    ],
+)
+def test_dates_that_may_be_read_in_two_ways_are_refused(written):
+    with pytest.raises(InputError, match=r"column 'x' has the bound .*; write dates as 2024-12-31"):
+        toml(kind='"datetime"', minimum='"1900-01-01"', maximum=written)
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_dates_that_a_schema_writes_are_read_again(zone, unit):
+    days = pd.Series([pd.Timestamp("1930-03-01"), pd.Timestamp("2024-12-31T23:59:59.123456789")]).dt.as_unit(
+        unit
+    )
+    schema = Schema.infer(pd.DataFrame({"t": days.dt.tz_localize(zone)}))
+    assert Schema.from_toml(schema.to_toml()) == schema
+
+
+@pytest.mark.parametrize(
     ("values", "message"),
     [
         (["1", "n/a"], "column 'age' has 1 values that are not numbers .first: 'n/a' in row 2."),
