@@ -270,7 +270,7 @@ def test_dates_that_a_schema_writes_are_read_again(zone, unit):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (["1", "n/a"], "column 'age' has 1 values that are not numbers .first: 'n/a' in row 2."),
+        (["1", "n/a"], "column 'age' is declared a number, and 1 of 2 values is no number: 'n/a' .row 2."),
         ([1.5, 2.0], "not whole numbers"),
         ([None, 2], "1 missing value .first in row 1."),
     ],
