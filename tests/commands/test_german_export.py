@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from oversafe.data import Schema
+from oversafe.data import Schema, read_table, write_table
 
 
 @pytest.fixture
@@ -69,3 +69,49 @@ def test_no_line_is_named_where_rows_and_lines_differ(run, folder):
     (folder / "export.csv").write_bytes(b"sep=;\r\n" + text)
     init = run("schema", "init", "export.csv", "-l", "Tod", "--out", "s.toml")
     assert "'31.02.2025' (row 12)" in init.stderr and "line" not in init.stderr
+
+
+@pytest.fixture
+def findings(tmp_path):
+    """Reports about patients, most of which occur more than once, and a number of each patient."""
+    parts = [f"Die Patientin Weber wurde am {day}. Tag nach Hause entlassen" for day in range(40)]
+    lines = ["Befund;Kennung;Tod"]
+    lines += [f"{parts[i % 40]};P{i:04d};{'ja' if i % 5 == 0 else 'nein'}" for i in range(200)]
+    (tmp_path / "export.csv").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def all_public(folder):
+    """Declare every column public, as somebody in a hurry does it."""
+    text = (folder / "s.toml").read_text(encoding="utf-8")
+    text = text.replace('domain = "data"', 'domain = "public"\nsource = "the ward"')
+    (folder / "s.toml").write_text(text, encoding="utf-8")
+
+
+def test_sentences_are_doubted_also_as_public_categories(run, findings):
+    wanted = "'Befund' lists texts of several words as its public categories, and a release holds them word for word"
+    assert run("schema", "init", "export.csv", "-l", "Tod", "--out", "s.toml").returncode == 0
+    all_public(findings)
+    check = run("schema", "check", "export.csv", "--schema", "s.toml", "--drop", "Kennung")
+    assert wanted in check.stdout and "--drop Befund" in check.stdout
+    facts = run("schema", "check", "export.csv", "--schema", "s.toml", "--drop", "Kennung", "--json")
+    assert wanted in json.loads(facts.stdout)["doubts"][0]
+    arguments = ("-l", "Tod", "--schema", "s.toml", "--drop", "Kennung", "--out", "r.csv", "--overwrite")
+    made = run("protect", "export.csv", *arguments)
+    assert made.returncode == 0 and "Proven" in made.stdout
+    assert wanted in made.stderr and "--drop Befund" in made.stderr
+    # Where the rows stay in their database, the schema alone tells.
+    write_table(read_table(findings / "export.csv"), f"duckdb://{findings / 'd.ddb'}#t")
+    made = run("protect", "duckdb://d.ddb#t", "--method", "privbayes", *arguments)
+    assert made.returncode == 0 and wanted in made.stderr
+
+
+def test_names_are_doubted_also_as_public_categories(run, findings):
+    assert run("schema", "init", "export.csv", "-l", "Tod", "--out", "s.toml").returncode == 0
+    names = tuple(f"P{i:04d}" for i in range(200))
+    schema = Schema.from_toml(findings / "s.toml").declare("Kennung", kind="categorical", categories=names)
+    schema.to_toml(findings / "s.toml")
+    all_public(findings)
+    check = run("schema", "check", "export.csv", "--schema", "s.toml")
+    assert "'Kennung' is declared categorical, and nearly every row has a value of its own" in check.stdout
+    assert "--drop Kennung" in check.stdout

@@ -190,8 +190,11 @@ def protect(
         check_labels(frame[label])
         for sentence in (*column_misfits(described, frame), *doubts(described, frame)):
             note(sentence)
-    elif rows is None and (found := int(frame.count().execute())) > _MOST_ROWS:
-        raise InputError(f"the table has {found} rows; say how many the release is to have with --rows")
+    else:
+        for sentence in doubts(described):
+            note(sentence)
+        if rows is None and (found := int(frame.count().execute())) > _MOST_ROWS:
+            raise InputError(f"the table has {found} rows; say how many the release is to have with --rows")
     _warn_of_a_weak_promise(protector.get_params())
     with when_stopped(_charged_since(account)), progress(f"Protecting with {method}") as show, ledger_notes():
         # Said above, of all rows.

@@ -106,6 +106,7 @@ def schema_check(
     """
     from oversafe.data import Schema, read_table
     from oversafe.data.encode import conform
+    from oversafe.data.infer import doubts
     from oversafe.data.misfits import column_misfits
     from oversafe.data.misread import misread
 
@@ -117,8 +118,9 @@ def schema_check(
     place = places(frame, table, declared.label)
     if declared.label is not None:
         frame = labelled(frame, declared.label, table, drop=drop_unlabelled)
-    misled = list(misread(declared, frame, place).values())
+    doubtful = list(misread(declared, frame, place).values())
     frame = conform(declared, frame, place)
+    doubtful += doubts(declared, frame)
     outside = column_misfits(declared, frame)
     private = [c.name for c in declared if c.domain == "data" and not c.names_people]
     if json_output:
@@ -127,7 +129,7 @@ def schema_check(
             "naming": list(declared.naming_columns),
             "from_the_data": private,
             "outside": outside,
-            "doubts": misled,
+            "doubts": doubtful,
         }
         typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
         return
@@ -137,7 +139,7 @@ def schema_check(
             typer.echo(f"  {showable(sentence)}.")
     else:
         typer.echo(f"The table fits the schema ({counted(len(declared), 'column')}).")
-    for sentence in misled:
+    for sentence in doubtful:
         typer.echo(f"{sentence[0].upper()}{showable(sentence[1:])}.")
     if naming := declared.naming_columns:
         typer.echo(
