@@ -134,7 +134,7 @@ def schema_check(
         typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
         return
     if outside:
-        typer.echo(f"Values of {counted(len(outside), 'column')} do not fit the schema:")
+        typer.echo(f"Values of {counted(len(outside), 'column')} are outside of what the schema declares:")
         for sentence in outside:
             typer.echo(f"  {showable(sentence)}.")
     else:

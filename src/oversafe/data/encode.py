@@ -148,9 +148,15 @@ def _conform_category(column: Column, values: pd.Series, place: Place) -> pd.Ser
     bad = (positions < 0) & values.notna().to_numpy()
     if bad.any():
         first = int(np.argmax(bad))
+        # A public list that is filled up from the rows is public no longer.
+        remedy = (
+            "clean them, or add them to the schema if the source of its categories has them"
+            if column.domain == "public"
+            else "add them to the schema or clean them"
+        )
         raise InputError(
             f"column {column.name!r} has {int(bad.sum())} values that are not among its categories "
-            f"(first: {str(values.iloc[first])[:80]!r} in {place(first)}); add them to the schema or clean them"
+            f"(first: {str(values.iloc[first])[:80]!r} in {place(first)}); {remedy}"
         )
     codes = np.where(positions < 0, np.nan, positions.astype(np.float64))
     return column_values(column, codes).set_axis(values.index)
