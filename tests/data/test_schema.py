@@ -199,7 +199,18 @@ def toml(**facts: str) -> Schema:
         (lambda: toml(dtype='"date"'), "pandas does not know"),
         (lambda: toml(dtype="5"), "dtype = 5"),
         (lambda: toml(dtype='"datetime64[ns, Nowhere/City]"'), "pandas does not know"),
-        (lambda: toml(nonsense="1"), "unknown fact 'nonsense'"),
+        (lambda: toml(nonsense="1"), "unknown fact 'nonsense'; remove it"),
+        (lambda: toml(sorce='"a book"'), r"unknown fact 'sorce' .did you mean 'source'.*; correct it"),
+        (lambda: toml(minimun="1", maximum="2"), "only one of minimum and maximum|did you mean 'minimum'"),
+        (lambda: toml(decimal="1"), "did you mean 'decimals'"),
+        (
+            lambda: toml(source="„Lehrbuch“"),
+            'line 6 has the quotation mark „: write straight ones, as in source = "',
+        ),
+        (lambda: toml(source='"Lehrbuch“'), "line 6 has the quotation mark “"),
+        (lambda: toml(source="»Lehrbuch«"), "line 6 has the quotation mark »"),
+        (lambda: toml(categories='["a", „b“]'), "line 6 has the quotation mark „"),
+        (lambda: toml(categories='[\n"a",\n„b“]'), "line 8 has the quotation mark „"),
         (
             lambda: Schema.from_toml(
                 'version = 1\nlabel = ["y"]\n[[column]]\nname = "x"\nkind = "text"\ndtype = "str"'
