@@ -473,7 +473,8 @@ def test_columns_with_too_many_gaps_are_told_with_how_many():
     assert what_was_left_out(
         [result("ReconSMOTE", **gaps), result("DistinSMOTE", **gaps, town="not a number")]
     ) == [
-        "ReconSMOTE and DistinSMOTE made no use of the columns 'crp', 'bmi' (too many missing values: 80 of 90, 70 of 90)",
+        "ReconSMOTE and DistinSMOTE made no use of the columns 'crp', 'bmi' (too many missing values: 80 of 90, 70 "
+        "of 90)",
         "DistinSMOTE made no use of the column 'town' (not a number)",
     ]
 

@@ -372,6 +372,14 @@ def _from_plain(entry: Any, where: str) -> Column:
         raise InputError(f"{where} has a [[column]] without a name; give each one")
     facts = dict(entry)
     name = facts["name"]
+    # Before what is missing: it may be there, misspelt.
+    known = {f.name for f in fields(Column)} | {"minimum", "maximum"}
+    if unknown := sorted(set(facts) - known):
+        meant = did_you_mean(unknown[0], known - {"bounds"})
+        raise InputError(
+            f"{where} gives column {name!r} an unknown fact {unknown[0]!r}{meant}; "
+            f"{'correct it, or remove it' if meant else 'remove it'}"
+        )
     bounds = facts.pop("minimum", None), facts.pop("maximum", None)
     if (bounds[0] is None) != (bounds[1] is None):
         raise InputError(f"{where} gives column {name!r} only one of minimum and maximum; give both or none")
@@ -388,11 +396,4 @@ def _from_plain(entry: Any, where: str) -> Column:
     for required in ("kind", "dtype"):
         if required not in facts:
             raise InputError(f"{where} gives column {name!r} no {required}; add it")
-    known = {f.name for f in fields(Column)}
-    if unknown := sorted(set(facts) - known):
-        meant = did_you_mean(unknown[0], (known - {"bounds"}) | {"minimum", "maximum"})
-        raise InputError(
-            f"{where} gives column {name!r} an unknown fact {unknown[0]!r}{meant}; "
-            f"{'correct it, or remove it' if meant else 'remove it'}"
-        )
     return Column(**facts)
