@@ -358,9 +358,9 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(command, tmp_path):
         ),
         (
             ["protect", "good.csv", "-l", "y", "--out", "r.csv", "--schema", "text.toml"],
-            "'z' has 1 values that are",
+            "'z' is declared a number, and 1 of",
         ),
-        (["schema", "check", "text.csv", "--schema", "text.toml"], "'z' has 1 values that are not numbers"),
+        (["schema", "check", "text.csv", "--schema", "text.toml"], "'z' is declared a number, and 1 of"),
         (["schema", "check", "good.csv", "--schema", "missing.toml"], "cannot be read"),
         (["protect", "good.csv", "-l", "y", "--out", "good.csv"], "the table itself"),
         (["protect", "good.csv", "-l", "y", "--out", "r.csv", "--seed", "-1"], "--seed -1"),

@@ -167,7 +167,7 @@ def test_records_have_the_tables_columns_and_units() -> None:
     assert result.details["why_left_out"] == {
         "town": "not a number",
         "ward": "not a number",
-        "score": "too many missing values",
+        "score": "too many missing values: 9 of 12",
     }
     assert result.evidence.columns.tolist() == [
         *frame.columns,

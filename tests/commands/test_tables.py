@@ -142,6 +142,21 @@ def test_a_column_that_was_taken_out_of_the_schema(run, folder):
     refused(run(*protect), "'Kennung'", "--drop")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("account", "smote", "--dimensions", "25", "--added", "1000", "--minority", "100", "--epsilon"),
+        ("budget", "create", "budget.db", "patients", "--epsilon"),
+        ("budget", "create", "budget.db", "patients", "--epsilon", "1", "--delta"),
+    ],
+)
+def test_a_number_with_a_comma_is_set_right_by_every_command(run, command):
+    done = run(*command, "1,5")
+    assert done.returncode == 2 and "1,5 was given; write 1.5, with a point" in done.stderr
+    done = run(*command, "one")
+    assert done.returncode == 2 and "one was given; write a number, such as 1.0" in done.stderr
+
+
 def test_epsilon_with_a_comma_and_one_that_promises_nothing(run, folder):
     protect = ("protect", "clean.csv", "-l", "Diagnose", "--drop", "Kennung", "--method", "histograms")
     refused(run(*protect, "--out", "r.csv", "--epsilon", "1,0"), "--epsilon 1,0 was given; write 1.0")

@@ -271,6 +271,46 @@ def test_anything_else_stays_text_as_it_is(csv, cells):
     assert table["x"].tolist() == cells
 
 
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["63,4 %", "7,25 %", ""], [63.4, 7.25, None]),
+        (["63,4\u00a0%", "100\u00a0%"], [63.4, 100.0]),
+        (["63,4\u202f%", "-0,5\u202f%", "NA"], [63.4, -0.5, None]),
+        (["12%", "7%"], [12, 7]),
+        (["1.234,5 %", "+3 %"], [1234.5, 3.0]),
+    ],
+)
+def test_numbers_with_a_percent_sign_are_numbers(csv, cells, expected):
+    assert values(csv("x;y\n" + "".join(f"{cell};a\n" for cell in cells))["x"]) == expected
+
+
+def test_percent_signs_take_part_in_finding_the_decimal_sign(csv):
+    table = csv("share;cost\n12,5 %;1.234\n7,5 %;2.345\n")
+    assert table["share"].tolist() == [12.5, 7.5] and table["cost"].tolist() == [1234, 2345]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["5 %", "10 % Alkohol"],
+        ["5 %", "10"],
+        ["63,4 %", "n.b."],
+        ["%", "5 %"],
+        ["5 %%", "6 %"],
+        ["05 %", "07 %"],
+        ["ca. 5 %", "ca. 6 %"],
+        ["5  %", "6  %"],
+        ["'-5 %", "'-6 %"],
+    ],
+)
+def test_percent_signs_in_text_stay(csv, cells):
+    read = csv("x;y\n" + "".join(f"{cell};a\n" for cell in cells))["x"].tolist()
+    assert read == [cell.removeprefix("'") for cell in cells]
+    late = csv("x;y\n" + "5 %;a\n" * 2000 + "".join(f"{cell};a\n" for cell in cells))["x"].tolist()
+    assert late[2000:] == read and late[0] == "5 %"
+
+
 def test_a_late_value_decides_the_kind(csv):
     n = 5000
     assert csv("x,y\n" + "1,a\n" * n + "007,a\n")["x"].tolist()[-1] == "007"

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from oversafe.data import Column, MisfitWarning, Schema
+from oversafe.data.bins import Bins
 from oversafe.data.misfits import column_misfits
 from oversafe.learn import BalancedSynthesisClassifier, PrivateBaggingClassifier, PrivateLogisticRegression
 from oversafe.protect import PrivateMixture
@@ -109,3 +110,35 @@ def test_shares_of_every_kind_of_column():
         ("town", "33%"),
     ]
     assert [text.split("'")[1] for text in column_misfits(schema, table, least=0.5)] == ["age"]
+
+
+@pytest.mark.parametrize("domain", ["public", "data"])
+def test_a_few_values_beyond_the_range_are_fine_and_no_reason_to_widen_it(domain):
+    column = Column("CRP", "continuous", "float64", bounds=(0.0, 300.0), domain=domain, source="a textbook")
+    table = pd.DataFrame({"CRP": [*np.linspace(0, 300, 999), 412.0]})
+    (said,) = column_misfits(Schema((column,)), table)
+    assert "less than 1% of its values outside of the declared range 0.0 to 300.0" in said
+    assert "they count as the nearest end of the range, which is fine" in said and "correct" not in said
+    assert ("do not fit the range to the data, or the proof fails" in said) == (domain == "public")
+
+
+def test_many_values_beyond_the_range_are_the_schemas_mistake():
+    column = Column("height", "integer", "int64", bounds=(0, 3), domain="public", source="a textbook")
+    (said,) = column_misfits(Schema((column,)), pd.DataFrame({"height": [1, 180, 175, 2]}))
+    assert "50% of its values" in said and "fine" not in said
+    assert (
+        "the range seems to be wrong" in said
+        and "the source that is named ('a textbook'), not by the data" in said
+    )
+
+
+@pytest.mark.parametrize(
+    ("missing", "stand_in"),
+    [(True, "count as missing"), (False, "count as the first category, 'a', or as none")],
+)
+def test_a_category_that_is_not_declared_is_told_what_it_counts_as(missing, stand_in):
+    column = Column("town", "categorical", "object", missing=missing, categories=("a", "b"))
+    (said,) = column_misfits(Schema((column,)), pd.DataFrame({"town": [*"ab" * 50, "c"]}))
+    assert stand_in in said
+    cell = Bins(column, 20).assign(pd.Series(["c"]))[0]
+    assert cell == (2 if missing else 0)

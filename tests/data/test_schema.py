@@ -199,7 +199,18 @@ def toml(**facts: str) -> Schema:
         (lambda: toml(dtype='"date"'), "pandas does not know"),
         (lambda: toml(dtype="5"), "dtype = 5"),
         (lambda: toml(dtype='"datetime64[ns, Nowhere/City]"'), "pandas does not know"),
-        (lambda: toml(nonsense="1"), "unknown fact 'nonsense'"),
+        (lambda: toml(nonsense="1"), "unknown fact 'nonsense'; remove it"),
+        (lambda: toml(sorce='"a book"'), r"unknown fact 'sorce' .did you mean 'source'.*; correct it"),
+        (lambda: toml(minimun="1", maximum="2"), "did you mean 'minimum'"),
+        (lambda: toml(decimal="1"), "did you mean 'decimals'"),
+        (
+            lambda: toml(source="„Lehrbuch“"),
+            'line 6 has the quotation mark „: write straight ones, as in source = "',
+        ),
+        (lambda: toml(source='"Lehrbuch“'), "line 6 has the quotation mark “"),
+        (lambda: toml(source="»Lehrbuch«"), "line 6 has the quotation mark »"),
+        (lambda: toml(categories='["a", „b“]'), "line 6 has the quotation mark „"),
+        (lambda: toml(categories='[\n"a",\n„b“]'), "line 8 has the quotation mark „"),
         (
             lambda: Schema.from_toml(
                 'version = 1\nlabel = ["y"]\n[[column]]\nname = "x"\nkind = "text"\ndtype = "str"'
@@ -217,9 +228,60 @@ def test_nonsense_is_refused_in_one_sentence(make, message):
 
 
 @pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ('"03.11.2025"', "2025-11-03"),
+        ('"3.1.2025 07:30"', "2025-01-03 07:30"),
+        ('"2025-11-03"', "2025-11-03"),
+        ('"2025-11-03 07:30"', "2025-11-03 07:30"),
+        ('"2025-11-03T07:30:00.123456789"', "2025-11-03 07:30:00.123456789"),
+        ('"2025-11-03T07:30:00+02:00"', "2025-11-03 05:30"),
+        ("2025-11-03", "2025-11-03"),
+        ("2025-11-03T07:30:00Z", "2025-11-03 07:30"),
+    ],
+)
+def test_the_day_comes_first_in_a_date_with_points(written, meant):
+    schema = toml(kind='"datetime"', dtype='"datetime64[ns]"', minimum='"1900-01-01"', maximum=written)
+    assert schema["x"].bounds == (pd.Timestamp("1900-01-01"), pd.Timestamp(meant))
+    assert Schema.from_toml(schema.to_toml()) == schema
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        *('"2025"', "2025", '"11/03/2025"', '"03-11-2025"', '"03.11.25"', '"31.02.2025"', '"12.13.1950"'),
+        *(
+            '"today"',
+            '"07:30"',
+            "07:30:00",
+            '"2025-11"',
+            '"20251103"',
+            '"2025-11-03 noon"',
+            "1.5",
+            "true",
+            '""',
+        ),
+    ],
+)
+def test_dates_that_may_be_read_in_two_ways_are_refused(written):
+    with pytest.raises(InputError, match=r"column 'x' has the bound .*; write dates as 2024-12-31"):
+        toml(kind='"datetime"', minimum='"1900-01-01"', maximum=written)
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_dates_that_a_schema_writes_are_read_again(zone, unit):
+    days = pd.Series([pd.Timestamp("1930-03-01"), pd.Timestamp("2024-12-31T23:59:59.123456789")]).dt.as_unit(
+        unit
+    )
+    schema = Schema.infer(pd.DataFrame({"t": days.dt.tz_localize(zone)}))
+    assert Schema.from_toml(schema.to_toml()) == schema
+
+
+@pytest.mark.parametrize(
     ("values", "message"),
     [
-        (["1", "n/a"], "column 'age' has 1 values that are not numbers .first: 'n/a' in row 2."),
+        (["1", "n/a"], "column 'age' is declared a number, and 1 of 2 values is no number: 'n/a' .row 2."),
         ([1.5, 2.0], "not whole numbers"),
         ([None, 2], "1 missing value .first in row 1."),
     ],

@@ -20,6 +20,7 @@ from oversafe.protect import HistogramSynthesizer, RandomOverSampler
 from oversafe.report.cells import told_risk
 from oversafe.report.demo import demo_schema
 from oversafe.report.headlines import headline
+from oversafe.report.not_run import what_was_left_out
 
 
 @pytest.fixture(scope="module")
@@ -462,6 +463,20 @@ def test_gaps_do_not_hide_which_rows_are_real(with_gaps):
     assert note in report.warnings
     assert note in " ".join(str(report).split())
     assert "made no use of the column &#39;town&#39;" in report.to_html()
+
+
+def test_columns_with_too_many_gaps_are_told_with_how_many():
+    def result(name, **why):
+        return AttackResult(name, "reconstruction", 0.0, (0.0, 0.0), pd.DataFrame(), {"why_left_out": why})
+
+    gaps = {"crp": "too many missing values: 80 of 90", "bmi": "too many missing values: 70 of 90"}
+    assert what_was_left_out(
+        [result("ReconSMOTE", **gaps), result("DistinSMOTE", **gaps, town="not a number")]
+    ) == [
+        "ReconSMOTE and DistinSMOTE made no use of the columns 'crp', 'bmi' (too many missing values: 80 of 90, 70 "
+        "of 90)",
+        "DistinSMOTE made no use of the column 'town' (not a number)",
+    ]
 
 
 def test_a_class_without_added_rows_has_none_to_tell_from_the_real_ones(with_gaps):

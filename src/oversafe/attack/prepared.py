@@ -27,14 +27,17 @@ class Prepared:
         Their places in the table as it was given.
     units : dict
         What 1 means in each column of dates, by position.
-    gaps : tuple of int
-        The positions of the numeric columns that are left out for their missing values.
+    gaps : dict
+        The numeric columns that are left out for their missing values, by position, and how many are missing.
+    n_given : int
+        The rows of the table as it was given.
     """
 
     frame: pd.DataFrame
     rows: IntArray
     units: dict[int, pd.Timedelta]
-    gaps: tuple[int, ...]
+    gaps: dict[int, int]
+    n_given: int
 
     def restored(self, records: pd.DataFrame, given: pd.DataFrame) -> pd.DataFrame:
         """Return records with dates where the given table has them."""
@@ -51,11 +54,11 @@ class Prepared:
 
     def why_left_out(self, names: tuple[Hashable, ...]) -> dict[str, str]:
         """Return for the columns that have no part why they have none."""
-        for_gaps = {str(self.frame.columns[position]) for position in self.gaps}
-        return {
-            str(name): "too many missing values" if str(name) in for_gaps else "not a number"
-            for name in names
+        for_gaps = {
+            str(self.frame.columns[position]): f"too many missing values: {missing} of {self.n_given}"
+            for position, missing in self.gaps.items()
         }
+        return {str(name): for_gaps.get(str(name), "not a number") for name in names}
 
 
 def prepare(X: Any) -> Prepared:
@@ -86,10 +89,11 @@ def prepare(X: Any) -> Prepared:
     kept = complete.sum(axis=0) * np.arange(1, len(order) + 1)
     used = len(kept) - int(np.argmax(kept[::-1])) if kept.any() else 0
     rows = np.flatnonzero(complete[:, used - 1]) if used else np.arange(len(frame))
-    gaps = tuple(numeric[i] for i in order[used:])
-    if len(rows) < len(frame):
+    gaps = {numeric[i]: int(missing[:, i].sum()) for i in order[used:]}
+    n_given = len(frame)
+    if len(rows) < n_given:
         frame = frame.iloc[rows].reset_index(drop=True)
-    return Prepared(frame, rows, units, gaps)
+    return Prepared(frame, rows, units, gaps, n_given)
 
 
 def in_numbers(table: pd.DataFrame, units: Mapping[int, pd.Timedelta]) -> pd.DataFrame:

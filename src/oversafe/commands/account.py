@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from oversafe.commands.consoles import console, in_options
-from oversafe.commands.options import JsonOption
+from oversafe.commands.options import JsonOption, number_option
 from oversafe.errors import InputError
 
 account_app = typer.Typer(
@@ -18,7 +18,7 @@ account_app = typer.Typer(
 )
 
 EpsilonOption = Annotated[
-    float | None, typer.Option(help="The mechanism's epsilon; with --whole that of the whole.")
+    float | None, number_option("The mechanism's epsilon; with --whole that of the whole.")
 ]
 WholeOption = Annotated[
     bool,
@@ -31,11 +31,11 @@ MinorityOption = Annotated[
     ),
 ]
 AddedOption = Annotated[list[int], typer.Option(help="Rows added to it; again for each further class.")]
-DeltaOption = Annotated[float, typer.Option(help="At which the whole's epsilon is stated.")]
-MechanismDeltaOption = Annotated[float, typer.Option(help="The mechanism's own delta.")]
+DeltaOption = Annotated[float, number_option("At which the whole's epsilon is stated.")]
+MechanismDeltaOption = Annotated[float, number_option("The mechanism's own delta.")]
 NoiseOption = Annotated[
     float | None,
-    typer.Option(help="Instead of --epsilon: the mechanism is Gaussian noise of this multiplier."),
+    number_option("Instead of --epsilon: the mechanism is Gaussian noise of this multiplier."),
 ]
 RelationOption = Annotated[str, typer.Option(help="Neighbouring tables: replace-one or add-remove.")]
 
@@ -94,7 +94,7 @@ def account_oversampling(
     added: AddedOption,
     epsilon: EpsilonOption = None,
     delta: Annotated[
-        float | None, typer.Option(help="At which the whole's epsilon is stated; by default what is needed.")
+        float | None, number_option("At which the whole's epsilon is stated; by default what is needed.")
     ] = None,
     mechanism_delta: MechanismDeltaOption = 0.0,
     noise_multiplier: NoiseOption = None,
@@ -132,13 +132,13 @@ def account_bagging(
     records: Annotated[int, typer.Option(help="Records of the table.")],
     epsilon: Annotated[
         float | None,
-        typer.Option(
-            help="Each learner's epsilon, with --whole the ensemble's; none for learners without privacy."
+        number_option(
+            "Each learner's epsilon, with --whole the ensemble's; none for learners without privacy."
         ),
     ] = None,
     samples: Annotated[int | None, typer.Option(help="Size of a sample; all records when not given.")] = None,
     delta: DeltaOption = 0.0,
-    mechanism_delta: Annotated[float, typer.Option(help="Each learner's own delta.")] = 0.0,
+    mechanism_delta: Annotated[float, number_option("Each learner's own delta.")] = 0.0,
     split: Annotated[str, typer.Option(help="bootstrap, subsample, disjoint or stratified.")] = "bootstrap",
     relation: RelationOption = "replace-one",
     whole: WholeOption = False,

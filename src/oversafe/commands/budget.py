@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oversafe.commands.consoles import console, note
-from oversafe.commands.options import JsonOption
+from oversafe.commands.options import JsonOption, number_option
 from oversafe.errors import InputError
 from oversafe.text import counted, shorten, showable
 
@@ -48,8 +48,8 @@ RecordUnprovenOption = Annotated[
 def create(
     ledger: LedgerArgument,
     dataset: Annotated[str, typer.Argument(help="What the data set is called from now on.")],
-    epsilon: Annotated[float, typer.Option(help="What all its releases together may have.")],
-    delta: Annotated[float, typer.Option(help="Likewise; above 0 many releases cost less together.")] = 0.0,
+    epsilon: Annotated[float, number_option("What all its releases together may have.")],
+    delta: Annotated[float, number_option("Likewise; above 0 many releases cost less together.")] = 0.0,
     relation: Annotated[str, typer.Option(help="replace-one or add-remove.")] = "replace-one",
     unit: Annotated[str, typer.Option(help="Who is protected: record or person.")] = "record",
     rows_per_unit: Annotated[int, typer.Option(help="How many rows a person has at most.")] = 1,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -79,8 +79,22 @@ def number_of(option: str, text: str | None) -> float | None:
     try:
         return float(text)
     except ValueError:
-        if re.fullmatch(r"\s*[+-]?\d*,\d+\s*", text):
-            remedy = f"write {text.strip().replace(',', '.')}, with a point"
-        else:
-            remedy = "write a number, such as 1.0"
-        raise InputError(f"{option} {text} was given; {remedy}") from None
+        raise InputError(f"{option} {text} was given; {_how_to_write(text)}") from None
+
+
+def number_option(description: str) -> Any:
+    """Return an option for a number, which says what is wrong with 1,5."""
+
+    def parse(text: str) -> float:
+        try:
+            return float(text)
+        except ValueError:
+            raise typer.BadParameter(f"{text} was given; {_how_to_write(text)}") from None
+
+    return typer.Option(parser=parse, metavar="<float>", help=description)
+
+
+def _how_to_write(text: str) -> str:
+    if re.fullmatch(r"\s*[+-]?\d*,\d+\s*", text):
+        return f"write {text.strip().replace(',', '.')}, with a point"
+    return "write a number, such as 1.0"

@@ -34,6 +34,7 @@ from oversafe.commands.tables import (
     given_label,
     labelled,
     left_out,
+    places,
 )
 from oversafe.errors import InputError
 from oversafe.text import MOST_NAMES, counted, listed, showable, without_password
@@ -139,8 +140,10 @@ def protect(
     chosen = _settings(setting or [])
 
     from oversafe.data import MisfitWarning, Schema, read_table
+    from oversafe.data.encode import conform
     from oversafe.data.infer import doubts
     from oversafe.data.misfits import column_misfits
+    from oversafe.data.misread import misread
     from oversafe.privacy import write_release
     from oversafe.protect.base import check_labels
     from oversafe.protect.methods import make_protector
@@ -163,6 +166,7 @@ def protect(
     if large is None:
         frame = read_table(table, separator=separator, decimal=decimal, encoding=encoding)
         check_columns_given(gone, frame.columns)
+        place = places(frame, table, label)
         frame = labelled(frame, label, table, drop=drop_unlabelled).drop(columns=list(gone))
     else:
         if drop_unlabelled:
@@ -172,14 +176,20 @@ def protect(
         check_columns_given(gone, large.columns)
         frame = large.drop(*gone)
     described = declared if declared is not None else Schema.infer(frame, label=label)
+    if large is None:
+        for sentence in misread(described, frame, place).values():
+            note(sentence)
     described.check_releasable()
     if large is None:
-        frame = described.conform(frame)
+        frame = conform(described, frame, place)
         check_labels(frame[label])
         for sentence in (*column_misfits(described, frame), *doubts(described, frame)):
             note(sentence)
-    elif rows is None and (found := int(frame.count().execute())) > _MOST_ROWS:
-        raise InputError(f"the table has {found} rows; say how many the release is to have with --rows")
+    else:
+        for sentence in doubts(described):
+            note(sentence)
+        if rows is None and (found := int(frame.count().execute())) > _MOST_ROWS:
+            raise InputError(f"the table has {found} rows; say how many the release is to have with --rows")
     _warn_of_a_weak_promise(protector.get_params())
     with when_stopped(_charged_since(account)), progress(f"Protecting with {method}") as show, ledger_notes():
         # Said above, of all rows.

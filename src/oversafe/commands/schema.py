@@ -21,7 +21,7 @@ from oversafe.commands.options import (
     complete_label,
 )
 from oversafe.commands.outputs import check_schema_file
-from oversafe.commands.tables import DropUnlabelledOption, check_columns_given, labelled, unlabelled
+from oversafe.commands.tables import DropUnlabelledOption, check_columns_given, labelled, places, unlabelled
 from oversafe.text import MOST_NAMES, counted, listed, showable
 
 schema_app = typer.Typer(
@@ -55,11 +55,12 @@ def schema_init(
         check_schema_file(out, inputs=(table,), overwrite=overwrite)
     from oversafe.data import Schema, read_table
     from oversafe.data.infer import doubts
+    from oversafe.data.misread import misread
 
     frame = read_table(table, separator=separator, decimal=decimal, encoding=encoding)
     check_columns_given(drop or (), frame.columns)
     frame = frame.drop(columns=list(drop or ()))
-    gaps = None
+    gaps, place = None, places(frame, table, label)
     if label is not None and label in frame.columns:
         gaps = unlabelled(frame, label, table)
         frame = labelled(frame, label, table, drop=True)
@@ -69,12 +70,15 @@ def schema_init(
         typer.echo(text, nl=False)
     if gaps is not None and not drop_unlabelled:
         note(f"{gaps}; left out here, and the other commands need --drop-unlabelled, or a corrected file")
+    misled = misread(found, frame, place)
     for name in found.naming_columns:
+        if name in misled:
+            continue
         note(
             f"column {name!r} seems to hold {found[name].naming}: leave it out of a release with "
             f"--drop {shlex.quote(name)}, or declare another kind"
         )
-    for sentence in doubts(found, frame):
+    for sentence in (*misled.values(), *doubts(found, frame)):
         note(sentence)
     if out is not None:
         typer.echo(f"Schema: {out} ({counted(len(found), 'column')})")
@@ -101,16 +105,22 @@ def schema_check(
     --json
     """
     from oversafe.data import Schema, read_table
+    from oversafe.data.encode import conform
+    from oversafe.data.infer import doubts
     from oversafe.data.misfits import column_misfits
+    from oversafe.data.misread import misread
 
     declared = Schema.from_toml(schema)
     frame = read_table(table, separator=separator, decimal=decimal, encoding=encoding)
     check_columns_given(drop or (), frame.columns)
     frame = frame.drop(columns=list(drop or ()))
     declared = declared.drop(set(drop or ()).intersection(declared.names))
+    place = places(frame, table, declared.label)
     if declared.label is not None:
         frame = labelled(frame, declared.label, table, drop=drop_unlabelled)
-    declared.conform(frame)
+    doubtful = list(misread(declared, frame, place).values())
+    frame = conform(declared, frame, place)
+    doubtful += doubts(declared, frame)
     outside = column_misfits(declared, frame)
     private = [c.name for c in declared if c.domain == "data" and not c.names_people]
     if json_output:
@@ -119,15 +129,18 @@ def schema_check(
             "naming": list(declared.naming_columns),
             "from_the_data": private,
             "outside": outside,
+            "doubts": doubtful,
         }
         typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
         return
     if outside:
-        typer.echo(f"Values of {counted(len(outside), 'column')} do not fit the schema:")
+        typer.echo(f"Values of {counted(len(outside), 'column')} are outside of what the schema declares:")
         for sentence in outside:
             typer.echo(f"  {showable(sentence)}.")
     else:
         typer.echo(f"The table fits the schema ({counted(len(declared), 'column')}).")
+    for sentence in doubtful:
+        typer.echo(f"{sentence[0].upper()}{showable(sentence[1:])}.")
     if naming := declared.naming_columns:
         typer.echo(
             "Identifiers or free text, to be left out with --drop or declared as another kind: "

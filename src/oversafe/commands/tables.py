@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -78,16 +80,44 @@ def unlabelled(frame: pd.DataFrame, label: str, source: str) -> str | None:
     if not n_gaps:
         return None
     first = int(gaps.argmax())
-    place = (
-        f"line {first + 2} of the file"
-        if Path(source).suffix.lower() in (".csv", ".tsv", ".txt")
-        else f"row {first + 1}"
-    )
+    place = places(frame, source)(first)
+    place += " of the file" if place.startswith("line") else ""
     where = place if n_gaps == 1 else f"the first is {place}"
     text = f"{counted(n_gaps, 'row has', 'rows have')} no label in {label!r} ({where})"
     if _looks_like_totals(frame.iloc[first], label):
         text += "; it looks like a totals line" if n_gaps == 1 else "; that one looks like a totals line"
     return text
+
+
+def places(frame: pd.DataFrame, source: str, label: str | None = None) -> Callable[[int], str]:
+    """Return what says where a row stands in its file, also once rows without a label are left out."""
+    labels = None if label is None or label not in frame.columns else frame[label]
+
+    @cache
+    def known() -> tuple[bool, Any]:
+        return (
+            _a_line_each(source, len(frame)),
+            range(len(frame)) if labels is None else labels.notna().to_numpy().nonzero()[0],
+        )
+
+    def place(row: int) -> str:
+        in_lines, rows = known()
+        return f"line {int(rows[row]) + 2}" if in_lines else f"row {int(rows[row]) + 1}"
+
+    return place
+
+
+def _a_line_each(source: str, n_rows: int) -> bool:
+    """Whether a file of text has one line for each row, below a heading of one line."""
+    if Path(source).suffix.lower() not in (".csv", ".tsv", ".txt"):
+        return False
+    ends, last = 0, b""
+    # A file that has gone since it was read tells nothing.
+    with suppress(OSError), Path(source).open("rb") as file:
+        while part := file.read(1 << 20):
+            ends += part.count(b"\n")
+            last = part[-2:]
+    return ends + (b"\n" not in last) == n_rows + 1
 
 
 def _looks_like_totals(row: pd.Series, label: str) -> bool:

@@ -61,6 +61,8 @@ _COMMA_NUMBER = (
 _COMMA_GROUP = r"^[+-]?[1-9][0-9]{0,2},[0-9]{3}$"
 # A leading zero marks a code, and a float would round an integer of this length.
 _NOT_A_FLOAT = r"^[+-]?(?:0[0-9]|[0-9]{19,}$)"
+# With a space, as a German or French spreadsheet has it, which may be one that does not break.
+_PERCENT = r"([0-9.,])[ \x{00A0}\x{202F}]?%$"
 _GERMAN_DATE = r"^([0-9]{2})\.([0-9]{2})\.([0-9]{4})( [0-9:.]+)?$"
 
 
@@ -342,9 +344,10 @@ def _convert(columns: list[pa.ChunkedArray], decimal: str | None) -> list[pa.Chu
 
 def _decimal_sign(column: pa.ChunkedArray) -> str:
     """Return the column's decimal sign, with a question mark where it may group thousands, or nothing."""
-    if not _all(pc.match_substring_regex(_clean(column.slice(0, _PROBE_ROWS)), _NUMBER_LIKE)):
+    probe = _without_percent(_clean(column.slice(0, _PROBE_ROWS)))
+    if not _all(pc.match_substring_regex(probe, _NUMBER_LIKE)):
         return ""
-    text = _clean(column)
+    text = _without_percent(_clean(column))
     has_comma = pc.match_substring(text, ",")
     if _any(has_comma):
         if not _all(pc.match_substring_regex(text, _COMMA_NUMBER)):
@@ -381,13 +384,24 @@ def _clean(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _numbers(text: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    text = _without_percent(text)
     if _any(pc.starts_with(text, "+")):
         text = pc.replace_substring_regex(text, r"^\+([0-9.])", r"\1")
     integers = _integers(text)
     return _floats(text) if integers is None else integers
 
 
+def _without_percent(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return numbers without the % sign behind them, if all of the texts have one."""
+    # The first few spare nearly all columns the look at the rest.
+    for part in (text.slice(0, 10), text):
+        if not _all(pc.match_substring_regex(part, _PERCENT)):
+            return text
+    return pc.replace_substring_regex(text, _PERCENT, r"\1")
+
+
 def _comma_numbers(text: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    text = _without_percent(text)
     if not _all(pc.match_substring_regex(text, _COMMA_NUMBER)):
         return None
     return _numbers(pc.replace_substring(pc.replace_substring(text, ".", ""), ",", "."))

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
+from oversafe.data.dates import as_date
 from oversafe.errors import InputError
 from oversafe.text import shorten
 
@@ -167,10 +168,7 @@ class Column:
 
     def _as_stamp(self, bound: Any) -> pd.Timestamp:
         """A bound in the column's own time zone, or without one."""
-        try:
-            stamp = pd.Timestamp(bound)
-        except (ValueError, TypeError, OverflowError):
-            stamp = pd.NaT
+        stamp = as_date(bound)
         if stamp is pd.NaT:
             raise InputError(f"column {self.name!r} has the bound {bound!r}; write dates as 2024-12-31")
         dtype = types.pandas_dtype(self.dtype)

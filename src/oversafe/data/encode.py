@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from oversafe.data.column import Column, as_number, value_key
+from oversafe.data.dates import iso_date
+from oversafe.data.misread import Place, Reading, as_dates, as_numbers, remedy_of, row_of
 from oversafe.data.schema import Schema, check_columns, check_table
 from oversafe.errors import InputError
 from oversafe.text import counted
@@ -26,12 +28,15 @@ _NUMPY_UNITS = {"min": "m"}
 _DATE = re.compile(r"-?\d{4,6}-\d{2}")
 
 
-def conform(schema: Schema, table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with the schema's columns, order and dtypes, or say where it does not fit."""
+def conform(schema: Schema, table: pd.DataFrame, place: Place = row_of) -> pd.DataFrame:
+    """Return the table with the schema's columns, order and dtypes, or say where it does not fit.
+
+    ``place`` says where a row stands, of its number from 0.
+    """
     check_table(table)
     position = {str(name): i for i, name in enumerate(table.columns)}
     check_columns(schema, position)
-    columns = {c.name: _conform_column(c, table.iloc[:, position[c.name]]) for c in schema}
+    columns = {c.name: _conform_column(c, table.iloc[:, position[c.name]], place) for c in schema}
     return pd.DataFrame(columns, index=table.index, copy=False)
 
 
@@ -74,38 +79,32 @@ def decode(schema: Schema, matrix: NDArray[np.float64], *, one_hot: bool = False
     return pd.DataFrame(columns)
 
 
-def _conform_column(column: Column, values: pd.Series) -> pd.Series:
+def _conform_column(column: Column, values: pd.Series, place: Place) -> pd.Series:
     if values.isna().any() and not column.missing:
         row = int(np.argmax(values.isna().to_numpy()))
         gaps = counted(int(values.isna().sum()), "missing value")
         raise InputError(
-            f"column {column.name!r} has {gaps} (first in row {row + 1}), and the schema allows none; "
+            f"column {column.name!r} has {gaps} (first in {place(row)}), and the schema allows none; "
             "fill them, or set missing = true"
         )
     if column.is_category:
-        return _conform_category(column, values)
+        return _conform_category(column, values, place)
     if column.kind == "datetime":
-        return _conform_datetime(column, values)
+        return _conform_datetime(column, values, place)
     if column.is_number:
-        return _conform_number(column, values)
+        return _conform_number(column, values, place)
     return values
 
 
-def _conform_number(column: Column, values: pd.Series) -> pd.Series:
+def _conform_number(column: Column, values: pd.Series, place: Place) -> pd.Series:
     if str(values.dtype) == column.dtype and column.kind == "continuous":
         return values
     if types.is_numeric_dtype(values.dtype) and not types.is_bool_dtype(values.dtype):
         numbers = values
     else:
         numbers = pd.to_numeric(values, errors="coerce")
-        bad = (numbers.isna() & values.notna()).to_numpy()
-        if bad.any():
-            first = int(np.argmax(bad))
-            raise InputError(
-                f"column {column.name!r} has {int(bad.sum())} values that are not numbers "
-                f"(first: {str(values.iloc[first])[:80]!r} in row {first + 1}); "
-                "declare it categorical in the schema or clean it"
-            )
+        if (numbers.isna() & values.notna()).any():
+            raise InputError(f"column {column.name!r} {_no_numbers(as_numbers(values), values, place)}")
     if column.kind == "integer" and not types.is_integer_dtype(numbers.dtype):
         plain = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
         bad = ~np.isnan(plain) & (plain != np.rint(plain))
@@ -113,26 +112,33 @@ def _conform_number(column: Column, values: pd.Series) -> pd.Series:
             first = int(np.argmax(bad))
             raise InputError(
                 f"column {column.name!r} has {int(bad.sum())} values that are not whole numbers "
-                f"(first: {plain[first]!r} in row {first + 1}); declare it continuous in the schema"
+                f"(first: {plain[first]!r} in {place(first)}); declare it continuous in the schema"
             )
     return _cast(column, numbers)
 
 
-def _conform_datetime(column: Column, values: pd.Series) -> pd.Series:
+def _no_numbers(reading: Reading, values: pd.Series, place: Place) -> str:
+    if not reading.bad.any():
+        return f"holds numbers with {reading.sign}, read as text; {remedy_of(reading.sign)}"
+    remedy = reading.remedy
+    if reading.bad.sum() > reading.n_present / 2:
+        remedy = f"declare it categorical, or {remedy}"
+    return f"is declared a number, and {reading.share(values, place)}; {remedy}"
+
+
+def _conform_datetime(column: Column, values: pd.Series, place: Place) -> pd.Series:
     if str(values.dtype) == column.dtype:
         return values
-    stamps = pd.to_datetime(values, errors="coerce", format="ISO8601", utc=True)
-    bad = (stamps.isna() & values.notna()).to_numpy()
-    if bad.any():
-        first = int(np.argmax(bad))
+    stamps, reading = as_dates(values)
+    if reading.bad.any():
         raise InputError(
-            f"column {column.name!r} has {int(bad.sum())} values that are not dates "
-            f"(first: {str(values.iloc[first])[:80]!r} in row {first + 1}); write dates as 2024-12-31"
+            f"column {column.name!r} is declared datetime, and {reading.share(values, place)}; write dates as "
+            f"2024-12-31 or 31.12.2024: {reading.remedy}"
         )
     return _cast(column, stamps if "," in column.dtype else stamps.dt.tz_localize(None))
 
 
-def _conform_category(column: Column, values: pd.Series) -> pd.Series:
+def _conform_category(column: Column, values: pd.Series, place: Place) -> pd.Series:
     if str(values.dtype) == column.dtype and types.is_string_dtype(values.dtype) and values.dtype != object:
         known = [category for category in column.categories or () if type(category) is str]
         if bool((values.isin(known) | values.isna()).all()):
@@ -142,9 +148,15 @@ def _conform_category(column: Column, values: pd.Series) -> pd.Series:
     bad = (positions < 0) & values.notna().to_numpy()
     if bad.any():
         first = int(np.argmax(bad))
+        # A public list that is filled up from the rows is public no longer.
+        remedy = (
+            "clean them, or add them to the schema if the source of its categories has them"
+            if column.domain == "public"
+            else "add them to the schema or clean them"
+        )
         raise InputError(
             f"column {column.name!r} has {int(bad.sum())} values that are not among its categories "
-            f"(first: {str(values.iloc[first])[:80]!r} in row {first + 1}); add them to the schema or clean them"
+            f"(first: {str(values.iloc[first])[:80]!r} in {place(first)}); {remedy}"
         )
     codes = np.where(positions < 0, np.nan, positions.astype(np.float64))
     return column_values(column, codes).set_axis(values.index)
@@ -289,6 +301,8 @@ def _dates_within(column: Column, values: pd.Series) -> pd.Series:
 
     def within(value: Any) -> pd.Timestamp:
         # A number is no date: which one it would be depends on how the column is stored.
+        if isinstance(value, str):
+            value = iso_date(value)
         if not isinstance(value, date | np.datetime64) and not (
             isinstance(value, str) and _DATE.match(value)
         ):

@@ -83,6 +83,9 @@ def read_table(
     so that the country code NA survives. A column with leading zeros, or with integers beyond 64 bits, stays
     text. In a file with a single column an empty line is a missing value.
 
+    A column in which every value is a number with a % sign behind it is read as the numbers without it: ``63,4 %``
+    is 63.4. One value without the sign, or with a word behind it, and the column stays text.
+
     A CSV file does not say what is text: text that looks like numbers throughout is read as numbers. Declare
     such columns in the schema, or use Parquet.
 

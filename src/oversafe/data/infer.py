@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from typing import TYPE_CHECKING, Any
@@ -61,34 +62,67 @@ def infer_column(name: str, values: pd.Series, *, is_label: bool = False, is_per
     return _text(name, values, present, missing)
 
 
-def doubts(schema: Schema, table: pd.DataFrame) -> list[str]:
-    """Return sentences about columns that only a person can judge: empty, sentences, or numbers of persons."""
+def doubts(schema: Schema, table: pd.DataFrame | None = None) -> list[str]:
+    """Return sentences about columns that only a person can judge: empty, sentences, names or numbers of persons.
+
+    Also about those that are declared public: whoever declares many at once may not have read each. Without a table
+    the schema's own entries are looked at.
+    """
     found = []
     for column in schema:
-        if column.domain != "data" or column.name in (schema.label, schema.person):
+        if column.name in (schema.label, schema.person):
             continue
-        values = table[column.name].dropna()
-        name, quoted = repr(shorten(column.name, 60)), shlex.quote(column.name)
-        distinct = values.nunique()
-        if not len(values):
-            found.append(f"column {name} is empty; leave it out with --drop {quoted}")
-        elif column.is_category and _are_sentences(column.categories or ()):
-            found.append(
-                f"column {name} holds texts of several words; if they are free text, which may name people, leave it "
-                f"out with --drop {quoted}"
-            )
-        elif (
-            schema.person is None
-            and (
-                column.kind == "identifier" or (column.kind != "continuous" and _ID_NAME.search(column.name))
-            )
-            and max(_FEWEST_FOR_NAMES, _FEWEST_OF_A_CODE * len(values)) <= distinct < len(values)
-        ):
-            found.append(
-                f"column {name} seems to say whose row it is, and some have several rows; if so, name it with oversafe "
-                f"schema init --person {quoted}"
-            )
+        if column.is_category and _are_sentences(column.categories or ()):
+            found.append(_of_sentences(column))
+        elif table is not None and column.name in table.columns:
+            sentence = _of_values(column, table[column.name].dropna(), schema.person is None)
+            found += [] if sentence is None else [sentence]
     return found
+
+
+def _of_sentences(column: Column) -> str:
+    name, quoted = repr(shorten(column.name, 60)), shlex.quote(column.name)
+    if column.domain == "data":
+        return (
+            f"column {name} holds texts of several words; if they are free text, which may name people, leave it "
+            f"out with --drop {quoted}"
+        )
+    return (
+        f"column {name} lists texts of several words as its {column.domain} categories, and a release holds them word "
+        f"for word, whatever it proves; unless they are a published list of codes, leave it out with --drop {quoted}"
+    )
+
+
+def _of_values(column: Column, values: pd.Series, nobody_named: bool) -> str | None:
+    name, quoted = repr(shorten(column.name, 60)), shlex.quote(column.name)
+    if not len(values):
+        return (
+            f"column {name} is empty; leave it out with --drop {quoted}" if column.domain == "data" else None
+        )
+    if _names_people_after_all(column, values):
+        return (
+            f"column {name} is declared {column.kind}, and nearly every row has a value of its own, as names and "
+            f"numbers of persons have; if they are such, leave it out with --drop {quoted}"
+        )
+    named = column.kind == "identifier" or (column.kind != "continuous" and _ID_NAME.search(column.name))
+    several = max(_FEWEST_FOR_NAMES, _FEWEST_OF_A_CODE * len(values)) <= values.nunique() < len(values)
+    if not nobody_named or not named or not several:
+        return None
+    how = (
+        f"name it with oversafe schema init --person {quoted}"
+        if column.domain == "data"
+        else f"write person = {json.dumps(column.name, ensure_ascii=False)} at the top of the schema"
+    )
+    return f"column {name} seems to say whose row it is, and some have several rows; if so, {how}"
+
+
+def _names_people_after_all(column: Column, values: pd.Series) -> bool:
+    """Whether a column would be taken for identifiers or free text, had nobody declared another kind."""
+    if column.kind == "integer" and types.is_integer_dtype(values.dtype):
+        return _numbers_rows(column.name, values.to_numpy())
+    if column.kind not in ("categorical", "ordinal") or len(values) < _FEWEST_FOR_NAMES:
+        return False
+    return _names_rows(column.name, values) or values.nunique() > max(50, len(values) // 2)
 
 
 def _are_sentences(categories: tuple[Any, ...]) -> bool:

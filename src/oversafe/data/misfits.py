@@ -10,12 +10,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oversafe.data.column import Column
 from oversafe.data.encode import outside_domain
 from oversafe.data.schema import Schema
 from oversafe.text import counted, listed, shorten
 
 # Whether most values of a column are outside shows in a part of the rows.
 _ROWS = 10_000
+# Beyond this share of its values a range is wrong, rather than the values rare.
+_A_FEW = 0.05
 _FOR_THE_HOLDER = "; this tells of the data without noise, so keep it to yourself"
 
 
@@ -44,11 +47,47 @@ def column_misfits(schema: Schema, table: pd.DataFrame, least: float = 0.0) -> l
         low, high = column.bounds or (None, None)
         declared = "the declared categories" if column.is_category else f"the declared range {low} to {high}"
         share = f"{outside / present:.0%}" if outside >= 0.01 * present else "less than 1%"
+        many = outside > _A_FEW * present
         sentences.append(
-            f"column {shorten(column.name, 60)!r} has {share} of its values outside of {declared}; correct the "
-            "schema, unless they are to count as its nearest value or as missing"
+            f"column {shorten(column.name, 60)!r} has {share} of its values outside of {declared}; "
+            f"{_what_of_many(column) if many else _what_of_a_few(column)}"
         )
     return sentences
+
+
+def _what_of_a_few(column: Column) -> str:
+    """Return that all is well: a range that is fitted to the rows would tell of them."""
+    fine = f"under differential privacy they count as {_stand_in(column)}, which is fine"
+    if column.domain != "public":
+        return fine
+    what = "the categories" if column.is_category else "the range"
+    return f"{fine}: do not fit {what} to the data, or the proof fails"
+
+
+def _what_of_many(column: Column) -> str:
+    wrong, them = (
+        ("the categories seem to be wrong, in their spelling perhaps", "them")
+        if column.is_category
+        else ("the range seems to be wrong, in its unit perhaps", "it")
+    )
+    source = (
+        f"from the source that is named ({shorten(column.source, 60)!r})"
+        if column.source
+        else "by what is known"
+    )
+    return (
+        f"{wrong}; correct {them} {source}, not by the data: under differential privacy these values count as "
+        f"{_stand_in(column)}"
+    )
+
+
+def _stand_in(column: Column) -> str:
+    """Return what a value outside counts as."""
+    if not column.is_category:
+        return "the nearest end of the range"
+    if column.missing or not column.categories:
+        return "missing"
+    return f"the first category, {shorten(str(column.categories[0]), 60)!r}, or as none"
 
 
 def warn_of_columns(schema: Schema, table: pd.DataFrame, stacklevel: int = 2) -> None:

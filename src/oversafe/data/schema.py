@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _VERSION = 1
+_QUOTES = "„“”‟\u201a\u2018\u2019«»"
+# Where a value begins, in a list too, or where one ends that began with a straight one.
+_CURLY = re.compile(
+    rf"""\s*(?:[\w-]+\s*=)?\s*\[?\s*(?:[{_QUOTES}]|(?:"[^"]*",\s*)+[{_QUOTES}]|"[^"]*[{_QUOTES}],?\s*$)"""
+)
 _HEADER = """\
 # What the columns of a table are. Edit it, then pass it with --schema.
 #   kind:    continuous, integer, categorical, ordinal, boolean, datetime, identifier or text
@@ -150,8 +155,11 @@ class Schema:
     def declare(self, name: str, **changes: Any) -> Schema:
         """Return the schema with some facts of one column replaced, for example its public bounds."""
         known = {f.name for f in fields(Column)} - {"name"}
-        if unknown := set(changes) - known:
-            raise InputError(f"{sorted(unknown)[0]!r} is not a fact of a column; use {listed(sorted(known))}")
+        if unknown := sorted(set(changes) - known):
+            meant = did_you_mean(unknown[0], known)
+            raise InputError(
+                f"{unknown[0]!r} is not a fact of a column{meant}; use {listed(sorted(known), most=len(known))}"
+            )
         column = replace(self[name], **changes)
         return replace(self, columns=tuple(column if c.name == name else c for c in self.columns))
 
@@ -231,7 +239,9 @@ class Schema:
         try:
             document = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            raise InputError(f"{where} is not valid TOML: {error}{_decimal_comma(text)}") from error
+            raise InputError(
+                f"{where} is not valid TOML: {error}{_decimal_comma(text) or _curly_quotes(text)}"
+            ) from error
         if document.get("version") != _VERSION:
             raise InputError(
                 f"{where} has version {document.get('version')!r}; this oversafe reads {_VERSION}"
@@ -328,6 +338,15 @@ def _decimal_comma(text: str) -> str:
     return ""
 
 
+def _curly_quotes(text: str) -> str:
+    """Return what to do about the first value in quotes as a word processor sets them, nothing where there is none."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := _CURLY.match(line):
+            quote = next(mark for mark in match[0][::-1] if mark in _QUOTES)
+            return f'; line {number} has the quotation mark {quote}: write straight ones, as in source = "a textbook"'
+    return ""
+
+
 def _to_plain(column: Column) -> dict[str, Any]:
     plain: dict[str, Any] = {"name": column.name, "kind": column.kind, "dtype": column.dtype}
     if column.missing:
@@ -353,6 +372,14 @@ def _from_plain(entry: Any, where: str) -> Column:
         raise InputError(f"{where} has a [[column]] without a name; give each one")
     facts = dict(entry)
     name = facts["name"]
+    # Before what is missing: it may be there, misspelt.
+    known = {f.name for f in fields(Column)} | {"minimum", "maximum"}
+    if unknown := sorted(set(facts) - known):
+        meant = did_you_mean(unknown[0], known - {"bounds"})
+        raise InputError(
+            f"{where} gives column {name!r} an unknown fact {unknown[0]!r}{meant}; "
+            f"{'correct it, or remove it' if meant else 'remove it'}"
+        )
     bounds = facts.pop("minimum", None), facts.pop("maximum", None)
     if (bounds[0] is None) != (bounds[1] is None):
         raise InputError(f"{where} gives column {name!r} only one of minimum and maximum; give both or none")
@@ -369,6 +396,4 @@ def _from_plain(entry: Any, where: str) -> Column:
     for required in ("kind", "dtype"):
         if required not in facts:
             raise InputError(f"{where} gives column {name!r} no {required}; add it")
-    if unknown := set(facts) - {f.name for f in fields(Column)}:
-        raise InputError(f"{where} gives column {name!r} an unknown fact {sorted(unknown)[0]!r}; remove it")
     return Column(**facts)

@@ -10,6 +10,8 @@ from oversafe.attack.release_attacks import NEED_A_HOLDOUT, ClassTables
 from oversafe.text import listed
 
 _ON_CLASS = " on class "
+# Of columns that are named, with how much of each is missing.
+_MOST_FIGURES = 8
 
 
 def why_not_at_all(has_real: bool, has_holdout: bool) -> dict[str, str]:
@@ -49,18 +51,25 @@ def why_not_the_largest(tables: ClassTables) -> str:
 def what_was_left_out(results: Sequence[AttackResult]) -> list[str]:
     """Return which columns attacks left out, and why."""
     attacks: dict[tuple[str, str], list[str]] = {}
+    figures: dict[tuple[str, str], str] = {}
     for result in results:
         for column, reason in result.details.get("why_left_out", {}).items():
-            names = attacks.setdefault((column, reason), [])
+            why, _, figure = reason.partition(": ")
+            figures.setdefault((column, why), figure)
+            names = attacks.setdefault((column, why), [])
             if result.name not in names:
                 names.append(result.name)
     columns: dict[tuple[str, str], list[str]] = {}
-    for (column, reason), names in attacks.items():
-        columns.setdefault((" and ".join(names), reason), []).append(column)
-    return [
-        f"{names} made no use of {'the column' if len(own) == 1 else 'the columns'} {listed(own)} ({reason})"
-        for (names, reason), own in columns.items()
-    ]
+    for (column, why), names in attacks.items():
+        columns.setdefault((" and ".join(names), why), []).append(column)
+    sentences = []
+    for (who, why), own in columns.items():
+        told = ", ".join(filter(None, (figures[column, why] for column in own[:_MOST_FIGURES])))
+        sentences.append(
+            f"{who} made no use of {'the column' if len(own) == 1 else 'the columns'} {listed(own, _MOST_FIGURES)} "
+            f"({why}{': ' + told if told else ''})"
+        )
+    return sentences
 
 
 def by_attack(not_run: Mapping[str, str]) -> list[tuple[str, str]]:
