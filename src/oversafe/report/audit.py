@@ -229,7 +229,8 @@ def audit(
     holdout = read_table(holdout) if isinstance(holdout, str | Path) else holdout
     release, real, holdout = (_named(table) for table in (release, real, holdout))
     material = Material.of(release, label, real, holdout)
-    kept = None if resume is None else KeptSteps(Path(resume), (release, real, holdout), label)
+    tables = (material.release, material.real, material.holdout)
+    kept = None if resume is None else KeptSteps(Path(resume), tables, label)
 
     findings: list[Finding] = []
     results: list[AttackResult] = []

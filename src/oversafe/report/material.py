@@ -14,7 +14,9 @@ from oversafe.attack.release_attacks import attacked_classes
 from oversafe.data import Schema
 from oversafe.data.column import value_key, value_keys
 from oversafe.data.labels import check_class_count
+from oversafe.data.schema import check_table
 from oversafe.errors import InputError
+from oversafe.report.kinds import made_alike
 from oversafe.text import did_you_mean, listed, shorten
 
 # How long the attacks take in comparison, for the time that is left. The first two need the release alone, the
@@ -62,6 +64,12 @@ class Material:
                     f"the {what} has no column {label!r} to be its label{did_you_mean(label, names)}; "
                     f"its columns are {listed(names)}"
                 )
+        for table in tables.values():
+            if table is not None:
+                check_table(table)
+        alike = made_alike(release, real, holdout, label)
+        release, real, holdout = alike.tables
+        tables = {"release": release, "real table": real, "holdout": holdout}
         schema = Schema.infer(release, label=label)
         warnings = [
             f"column {name!r} seems to hold {schema[name].naming}; "
@@ -69,7 +77,8 @@ class Material:
             for name in schema.naming_columns
         ]
         naming = tuple(f"{schema[name].naming} in {shorten(name, 60)!r}" for name in schema.naming_columns)
-        columns = [c.name for c in schema.features if not c.names_people]
+        warnings += [*alike.read_again, *(f"{told}, so this was not compared" for told in alike.why_apart)]
+        columns = [c.name for c in schema.features if not c.names_people and c.name not in alike.apart]
         for what, table in tables.items():
             if table is None:
                 continue
@@ -91,6 +100,11 @@ class Material:
                     f"{int(gaps.sum())} rows of the {what} have no label in {label!r} "
                     f"(first: row {int(np.argmax(gaps)) + 1}); drop or label them"
                 )
+        if not columns and alike.apart:
+            raise InputError(
+                f"no column is left to be compared: {'; '.join(alike.why_apart)}; correct the cells that are not, or "
+                "give both tables as the same program wrote them"
+            )
         if not columns:
             raise InputError(
                 "the tables share no column besides the label; give tables with the same columns"
