@@ -546,8 +546,9 @@ def match_records(
     nearest = np.full(len(records), -1, dtype=np.int64)
     if not len(records) or np.isnan(there).all():
         return nearest, found
-    with np.errstate(invalid="ignore"):
-        scale = np.fmax(ranges[used], np.nanmax(there, axis=0) - np.nanmin(there, axis=0))
+    # Missing where a column of the real table has no number at all.
+    spread = np.fmax.reduce(there, axis=0) - np.fmin.reduce(there, axis=0)
+    scale = np.fmax(ranges[used], spread)
     here, stated = records.iloc[:, used].to_numpy(dtype=float), errors.iloc[:, used].to_numpy(dtype=float)
     allowed = np.broadcast_to((_EQUAL if tolerance is None else tolerance) * scale, here.shape)
     if tolerance is None:
