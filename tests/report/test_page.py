@@ -82,7 +82,8 @@ def test_every_part_that_a_reader_needs_is_there(page):
     text = text_of(page)
     for part in (
         "15 real records were read out of this table with certainty, in all 10 columns. "
-        "15 of the 15 real records of the attacked classes stand in it as they are.",
+        "15 of the 15 real records of the attacked classes and 300 of the 300 real records of class 'benign', the "
+        "largest, stand in it as they are.",
         "The gravest finding",
         "Every attack, the highest risk first",
         "In the words of European law",
@@ -291,8 +292,8 @@ def test_alone_and_beside_the_real_table_the_same_is_certain(three_classes):
     assert "'age'" in beside.verdict.sentence and "estimate" in beside.verdict.sentence
     page = text_of(beside.to_html())
     assert f"Records read back {total} of 200 real ones" in page and "(estimated)" in page
-    assert "every attack on class 'common'" in beside.not_run
-    risks = [f.result.risk for f in beside.findings]
+    assert "every other attack on class 'common'" in beside.not_run
+    risks = [f.result.risk for f in beside.findings if not f.is_of_largest]
     assert risks == sorted(risks, reverse=True)
     for finding in found.values():
         if finding.points is None or finding.result.details["columns_estimated"] == ():
@@ -381,4 +382,4 @@ def test_in_a_notebook_the_page_stands_in_a_frame_of_its_own(report):
         and "allow-same-origin" not in frame
     )
     assert "<script" not in frame and "srcdoc=" in frame
-    assert repr(report) == "<Audit of 'the release': exposed, 5 findings>"
+    assert repr(report) == "<Audit of 'the release': exposed, 6 findings>"

@@ -46,6 +46,8 @@ class ClassTables:
         Its released rows, the real ones they were made from, and real ones that had no part in them.
     same_units : bool
         Whether the real rows can show which records that are computed from the release are real.
+    is_largest : bool
+        Whether it is the largest class, of which only copies are looked for.
     """
 
     label: str
@@ -53,6 +55,7 @@ class ClassTables:
     real: pd.DataFrame | None = None
     holdout: pd.DataFrame | None = None
     same_units: bool = True
+    is_largest: bool = False
 
     @property
     def truth(self) -> pd.DataFrame | None:
@@ -98,6 +101,7 @@ def class_tables(
     tables: Sequence[pd.DataFrame | None],
     *,
     same_units: bool = True,
+    is_largest: bool = False,
 ) -> ClassTables:
     """Return one class of a release, the real table and the holdout, in the given columns."""
 
@@ -110,7 +114,21 @@ def class_tables(
 
     release, real, holdout = (rows(table) for table in tables)
     assert release is not None
-    return ClassTables(label, release, real, holdout, same_units)
+    return ClassTables(label, release, real, holdout, same_units, is_largest)
+
+
+def largest_class(release: pd.Series, real: pd.Series | None) -> list[str]:
+    """Return the class that is not attacked but for copies, if it is known and the release has it."""
+    return sorted(set(value_keys(release)) - set(attacked_classes(release, real)))
+
+
+def copies_steps(classes: Sequence[ClassTables]) -> Iterator[AttackStep]:
+    """Yield the one attack on the largest class: whether its people stand in the release as they are."""
+    for tables in classes:
+        if tables.real is not None and len(tables.real) and len(tables.release):
+            if tables.holdout is not None and tables.holdout.empty:
+                tables = replace(tables, holdout=None)
+            yield AttackStep(f"ExactCopies on class {tables.label!r}", tables, partial(_copies, tables))
 
 
 def attack_steps(
@@ -318,4 +336,6 @@ def _naive(tables: ClassTables, results: Sequence[AttackResult]) -> AttackResult
 
 
 def _labelled(result: AttackResult, tables: ClassTables) -> Any:
-    return replace(result, details={"class": tables.label, **result.details})
+    # Comparisons and verdicts speak of the others first.
+    largest = {"is_largest_class": True} if tables.is_largest else {}
+    return replace(result, details={"class": tables.label, **largest, **result.details})

@@ -10,7 +10,7 @@ import pandas as pd
 from pandas.api.types import is_any_real_numeric_dtype
 
 from oversafe.attack.copies import is_copy
-from oversafe.attack.release_attacks import attacked_classes
+from oversafe.attack.release_attacks import attacked_classes, largest_class
 from oversafe.data import Schema
 from oversafe.data.column import value_key, value_keys
 from oversafe.data.labels import check_class_count
@@ -162,15 +162,21 @@ class Material:
 
     def attacked_classes(self) -> list[str]:
         """The classes whose records are at risk."""
-        return attacked_classes(
-            self.release[self.label],
-            self.real[self.label] if self.real is not None and self.same_units else None,
-        )
+        return attacked_classes(*self._labels())
+
+    def largest_class(self) -> list[str]:
+        """The class of which only copies are looked for, if it is known and the release has it."""
+        return largest_class(*self._labels())
+
+    def _labels(self) -> tuple[pd.Series, pd.Series | None]:
+        real = self.real[self.label] if self.real is not None and self.same_units else None
+        return self.release[self.label], real
 
     def work(self) -> float:
         """How much the attacks will take together, if all can be run."""
         n = _ALONE if self.real is None else _WITH_REAL if self.holdout is None else len(_WORK)
-        return max(1, len(self.attacked_classes())) * sum(list(_WORK.values())[:n])
+        others = _WORK["ExactCopies"] * len(self.largest_class())
+        return max(1, len(self.attacked_classes())) * sum(list(_WORK.values())[:n]) + others
 
 
 def _other_units(release: pd.DataFrame, real: pd.DataFrame, label: str, columns: list[str]) -> list[str]:
