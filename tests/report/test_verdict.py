@@ -76,6 +76,15 @@ def test_where_some_that_were_computed_are_not_real_none_is_called_certain():
     )
 
 
+def test_values_that_the_real_records_lack_are_told():
+    found = read_out("a", 2, [2, 2])
+    found.result.details["real_with_a_blank"] = 1
+    assert judge([found], NONE).sentence == (
+        "2 real records were read out of this table with certainty, in all 2 columns; "
+        "1 of them has a value where the real record has a blank."
+    )
+
+
 def test_what_is_estimated_is_not_called_certain():
     findings = [read_out("a", 3, [2, 1, 1], ("age",))]
     assert judge(findings, NONE).sentence == (

@@ -184,6 +184,8 @@ def _computed(computed: Sequence[Finding], copies: Sequence[Finding], largest: S
         parts = [f"{count} of class {label}" for label, count in classes[:_MOST_CLASSES]]
         more = sum(count for _, count in classes[_MOST_CLASSES:])
         sentence += f": {', '.join(parts)}" + (f" and {more} of other classes" if more else "")
+    if blank := sum(int(f.result.details.get("real_with_a_blank", 0)) for f in computed):
+        sentence += f"; {with_a_blank(blank)}"
     if wrong:
         sentence += f"; {not_real(wrong)}"
     standing = [
@@ -213,6 +215,11 @@ def _standing(copies: Sequence[Finding], whose: str) -> str:
 def computed_in_vain(result: AttackResult) -> int:
     """Return how many of the computed records are not real, as far as they were held against the real table."""
     return int((result.evidence["real_row"] < 0).sum()) if "real_row" in result.evidence else 0
+
+
+def with_a_blank(count: int) -> str:
+    """Return in words that records have a value, filled in before the release was made, that the real one lacks."""
+    return f"{count} of them {'has' if count == 1 else 'have'} a value where the real record has a blank"
 
 
 def not_real(count: int) -> str:
