@@ -156,6 +156,15 @@ def test_synthetic_rows_alone_are_enough(augmented, real):
     assert "DistinSMOTE" not in by_name(report)
 
 
+def test_rounded_rows_are_not_said_to_be_nobodys():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(np.round(rng.normal(50, 9, size=(400, 8)), 2), columns=list("abcdefgh"))
+    X, y = SMOTE(random_state=0).fit_resample(table, np.arange(400) < 40)
+    report = audit(X.round(2).assign(y=np.where(y, "ill", "well")), "y")
+    assert report.verdict.level == "exposed" and "read out of this table" in report.verdict.sentence
+    assert "values are rounded" in report.not_run["DistinSMOTE on class 'ill'"]
+
+
 def test_copied_rows_are_exposed(real):
     X, y = RandomOverSampler(random_state=0).fit_resample(real.drop(columns="diagnosis"), real["diagnosis"])
     report = audit(X.assign(diagnosis=y), "diagnosis", real=real)

@@ -18,6 +18,7 @@ from oversafe.attack.decimals import told_by_decimals
 from oversafe.attack.distinguishing import DistinSMOTE
 from oversafe.attack.inference import AttributeInference
 from oversafe.attack.linkability import Linkability
+from oversafe.attack.points import EXACT
 from oversafe.attack.reconstruction import ReconSMOTE
 from oversafe.attack.similarity import ClosestRecord, NaiveDistinguisher
 from oversafe.attack.singling_out import SinglingOut
@@ -266,6 +267,11 @@ def _geometry(
         truth is not None or found.details.get("released", 0) or told_by_decimals(tables.release) is not None
     ):
         yield AttackStep(f"DistinSMOTE on {what}", tables, partial(_distinguish, tables, truth))
+    elif found is not None and found.details.get("tolerance", 0.0) > EXACT and not found.evidence.empty:
+        # Records were read out, so that the sentence below would deny them.
+        not_run[f"DistinSMOTE on {what}"] = (
+            "its values are rounded, so that real rows, if it has any, cannot be told from added ones as they stand"
+        )
     else:
         not_run[f"DistinSMOTE on {what}"] = "no row of the release was found to be a real record"
 
