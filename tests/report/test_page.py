@@ -243,6 +243,21 @@ def test_advice_after_a_nominal_release_says_what_to_edit():
     )
 
 
+def test_the_suggested_command_leaves_out_what_names_people():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"]).assign(
+        case=[f"F{number:05d}" for number in range(60)], y=np.repeat(["ill", "well"], [20, 40])
+    )
+    found = audit(table, "y", real=table.assign(mail=[f"p{n}@clinic.org" for n in range(60)]))
+    assert found.to_dict()["release"]["naming_columns"] == ["case", "mail"]
+    protect = advice(found.verdict.level, found.findings, found.guarantee, found.facts, found.settings)[
+        0
+    ].commands[1]
+    assert protect.count("--drop") == 2 and "--drop mail --drop case" in protect
+    # Also where the real table is not at hand.
+    assert "--drop case" in str(audit(table, "y"))
+
+
 def test_each_reason_for_not_running_is_told_once():
     not_run = {
         "DistinSMOTE on class 'a'": "no row",

@@ -50,6 +50,7 @@ class Material:
     warnings: tuple[str, ...]
     same_units: bool = True
     naming: tuple[str, ...] = ()
+    naming_columns: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -78,12 +79,15 @@ class Material:
         ]
         naming = tuple(f"{schema[name].naming} in {shorten(name, 60)!r}" for name in schema.naming_columns)
         warnings += [*alike.read_again, *(f"{told}, so this was not compared" for told in alike.why_apart)]
+        naming_columns = list(schema.naming_columns)
         columns = [c.name for c in schema.features if not c.names_people and c.name not in alike.apart]
         for what, table in tables.items():
             if table is None:
                 continue
             if what != "release":
-                Schema.infer(table, label=label)
+                found = Schema.infer(table, label=label)
+                if what == "real table":
+                    naming_columns += found.naming_columns
                 missing = [c for c in columns if c not in table.columns]
                 if missing:
                     warnings.append(
@@ -110,10 +114,10 @@ class Material:
                 "the tables share no column besides the label; give tables with the same columns"
             )
         classes = {what: set(value_keys(t[label])) for what, t in tables.items() if t is not None}
-        for what, found in classes.items():
+        for what, own in classes.items():
             if what != "holdout":
                 check_class_count(
-                    len(found), len(tables[what]), f"the label column {label!r} of the {what} has"
+                    len(own), len(tables[what]), f"the label column {label!r} of the {what} has"
                 )
         if real is not None and len(classes["real table"]) < 2:
             raise InputError(
@@ -143,7 +147,17 @@ class Material:
                 f"far: they hardly overlap in {listed(others)}; what the attacks read out of the release was not held "
                 "against the real table, so give that one as the release was made from it"
             )
-        return cls(release, label, real, holdout, columns, tuple(warnings), not others, naming)
+        return cls(
+            release,
+            label,
+            real,
+            holdout,
+            columns,
+            tuple(warnings),
+            not others,
+            naming,
+            tuple(dict.fromkeys(naming_columns)),
+        )
 
     def facts(self) -> dict[str, Any]:
         """What a report says about the tables."""
@@ -158,6 +172,7 @@ class Material:
             "not_released": [c for c in self.real.columns if c not in self.release.columns]
             if self.real is not None
             else [],
+            "naming_columns": list(self.naming_columns),
         }
 
     def attacked_classes(self) -> list[str]:
