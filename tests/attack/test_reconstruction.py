@@ -550,6 +550,23 @@ def test_equal_records_with_gaps_count_once() -> None:
     assert result.details["distinct_real"] == 31
 
 
+def test_a_record_whose_blank_was_filled_in_is_real() -> None:
+    """What others see has no gap: it was filled before the rows were made, and the other values are the person's."""
+    rng = np.random.default_rng(0)
+    real = pd.DataFrame(np.round(rng.normal(50, 9, size=(40, 6)), 1), columns=list("abcdef"))
+    blank = real.copy()
+    blank.loc[:7, "c"] = np.nan
+    blank.loc[8, ["d", "e"]] = np.nan
+    X, _ = interpolated(blank.fillna(blank.median()).to_numpy(), 1500, rng)
+    result = ReconSMOTE().run(pd.DataFrame(X, columns=list("abcdef")), real=blank)
+    assert result.details["precision"] == 1.0 and result.details["recovered"] == 40
+    assert result.details["real_with_a_blank"] == 9
+    assert set(result.evidence["real_row"]) == set(range(40))
+    # A record that nobody has stays one, whatever others lack.
+    others = blank.assign(a=blank["a"] + 1000)
+    assert ReconSMOTE().run(pd.DataFrame(X, columns=list("abcdef")), real=others).details["recovered"] == 0
+
+
 def test_yes_or_no_that_was_cut_off_does_not_make_two_records_of_one() -> None:
     """Between yes and no all rows say no, and between two that say yes all say yes."""
     rng = np.random.default_rng(0)

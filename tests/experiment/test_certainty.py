@@ -8,6 +8,7 @@ from oversafe.attack import ExactCopies
 from oversafe.attack.release_attacks import ClassTables, attack_steps
 from oversafe.data import load_dataset
 from oversafe.experiment.certainty import with_certain_records
+from oversafe.protect import HistogramSynthesizer, PrivateMixture
 
 
 def certain(release, real, holdout=None):
@@ -42,6 +43,45 @@ def test_one_half_of_a_class_is_no_copy_of_the_other(name, data_folder):
     assert result.details["copied"] and count == 0 and result.interval[0] < 0.1
 
 
+def kinds(seed, n):
+    """Five answers, of which some are common."""
+    shares = 1 / np.arange(1, 7)
+    answers = np.random.default_rng(seed).choice(6, (n, 5), p=shares / shares.sum())
+    return pd.DataFrame(answers, columns=list("abcde")).astype(str)
+
+
+@pytest.mark.parametrize("n_others", [2500, 5000])
+def test_what_others_of_the_holdout_lack_is_not_only_copied_from_the_real_table(n_others):
+    # Of a large class the rest of a holdout is rare kinds of people, whom any release has fewer of.
+    result, count = certain(kinds(0, 5000), kinds(1, 5000), kinds(2, n_others))
+    assert result.details["copied"] > 1000 and count == 0 and result.interval[0] < 0.05
+    real = kinds(1, 5000)
+    result, count = certain(real, real, kinds(2, n_others))
+    assert count == result.details["distinct_real"] and result.interval[0] > 0.5
+    half = pd.concat([real.head(2500), kinds(0, 2500)])
+    assert certain(half, real, kinds(2, n_others))[1] > 1000
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["employee", "car_eval_4", "solar_flare_m0"])
+@pytest.mark.parametrize("kind", [HistogramSynthesizer, PrivateMixture])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_private_release_has_no_copies_of_the_largest_class(name, kind, seed, data_folder):
+    X, y = load_dataset(name)
+    order = np.random.default_rng(seed).permutation(len(X))
+    largest = y.value_counts().index[0]
+
+    def of_class(X, y):
+        return X[(np.asarray(y) == largest)].reset_index(drop=True)
+
+    for n_held in (0, len(X) // 3):
+        rows, held = order[n_held:], order[:n_held]
+        made = kind(1.0, random_state=seed).fit_resample(X.iloc[rows], y.iloc[rows])
+        holdout = of_class(X.iloc[held], y.iloc[held]) if n_held else None
+        result, count = certain(of_class(*made), of_class(X.iloc[rows], y.iloc[rows]), holdout)
+        assert count == 0 and result.interval[0] < 0.1
+
+
 def test_all_rows_copied_are_certain_also_in_a_coarse_table():
     real = people(1, n=60)
     result, count = certain(pd.concat([real, people(0, n=20)]), real, people(2))
@@ -68,8 +108,8 @@ def test_a_holdout_that_stands_in_the_release_as_often_speaks_against_copies():
 
 
 def test_who_is_there_by_chance_is_not_told_from_the_others():
-    # Of forty releases made of other people some have an interval just above 0, one in forty by its own account.
-    for seed in range(40):
+    # Of four hundred releases made of other people some have an interval just above 0, one in forty by its own account.
+    for seed in range(400):
         tables = ClassTables("ill", people(3 * seed), people(3 * seed + 1), people(3 * seed + 2))
         result, count = certain(tables.release, tables.real, tables.holdout)
         if result.interval[0] > 0 and not count:

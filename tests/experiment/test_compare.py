@@ -74,8 +74,9 @@ def test_the_figures_are_those_of_the_measures():
     assert {"ReconSMOTE", "ExactCopies", "Linkability", "AttributeInference", "ClosestRecord"} <= set(
         attacks["attack"]
     )
-    # The rarer class is attacked.
-    assert set(attacks["class"]) == {"ill"}
+    # The rarer class is attacked; of the other one copies are looked for.
+    assert set(attacks.loc[~attacks["is_largest_class"], "class"]) == {"ill"}
+    assert attacks.loc[attacks["is_largest_class"], "attack"].tolist() == ["ExactCopies"]
     assert cells.loc[0, "attacks"].empty
     assert cells.loc[1, "guarantee"]["status"] == "none"
     assert cells.loc[2, "guarantee"]["status"] == "nominal" and cells.loc[2, "guarantee"]["epsilon"] == 1.0
@@ -195,13 +196,14 @@ def test_real_rows_in_a_release_are_read_out():
     methods = {"one": Jitter(kept=1), "none": Jitter(), "smote": "smote", "all": "random-over"}
     cells = compare(numbers(), "state", methods=methods, **QUICK).set_index("method")
     copied = {
-        name: int(part.set_index("attack").loc["ExactCopies", "certain_records"])
+        name: part[part["attack"] == "ExactCopies"].set_index("is_largest_class")["certain_records"].to_dict()
         for name, part in cells["attacks"].items()
         if len(part)
     }
     # One row in thirty, of numbers with sixteen digits, is no chance.
-    assert copied["one"] == 1 and copied["none"] == 0
-    assert copied["smote"] == copied["all"] > 20
+    assert copied["one"] == {True: 0, False: 1} and copied["none"] == {True: 0, False: 0}
+    # Those of the largest class stand there too.
+    assert copied["smote"] == copied["all"] and copied["all"][True] > copied["all"][False] > 20
 
 
 def test_chance_copies_nobody():
@@ -211,7 +213,7 @@ def test_chance_copies_nobody():
     cells = compare(table, "state", methods=["histograms", "gaussian-copula"], epsilons=[1], **QUICK)
     for attacks in cells["attacks"][1:]:
         # Every release of four yes-or-no columns holds all sixteen rows.
-        assert attacks.set_index("attack").loc["ExactCopies", "certain_records"] == 0
+        assert (attacks.loc[attacks["attack"] == "ExactCopies", "certain_records"] == 0).all()
 
 
 class SharedMaximum(Attack):
@@ -275,7 +277,9 @@ def test_more_than_two_classes():
     table = clinic(360).assign(state=np.tile(["a", "a", "a", "b", "b", "c"], 60))
     cells = compare(table, "state", methods=["smote"], **QUICK)
     assert cells.loc[1, "status"] == "done"
-    assert set(cells.loc[1, "attacks"]["class"]) == {"b", "c"}
+    attacks = cells.loc[1, "attacks"]
+    assert set(attacks["class"]) == {"a", "b", "c"}
+    assert attacks.loc[attacks["class"] == "a", "attack"].tolist() == ["ExactCopies"]
 
 
 @pytest.mark.parametrize(

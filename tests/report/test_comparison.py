@@ -32,6 +32,7 @@ def cell(
     low_risk=0.0,
     certain=0,
     copied=0,
+    of_largest=0,
     missing=(),
     guarantee=NONE,
     epsilon=None,
@@ -39,9 +40,10 @@ def cell(
 ):
     attacks = pd.DataFrame(
         [
-            ["ReconSMOTE", "1", "reconstruction", 0.5 if certain else 0.0, 0.0, 0.6, certain],
-            ["ExactCopies", "1", "reconstruction", 0.04 if copied else 0.0, 0.0, 0.1, copied],
-            ["Linkability", "1", "linkage", low_risk + 0.05, low_risk, low_risk + 0.1, 0],
+            ["ReconSMOTE", "1", "reconstruction", 0.5 if certain else 0.0, 0.0, 0.6, certain, False],
+            ["ExactCopies", "1", "reconstruction", 0.04 if copied else 0.0, 0.0, 0.1, copied, False],
+            ["ExactCopies", "0", "reconstruction", 0.9 if of_largest else 0.0, 0.0, 0.95, of_largest, True],
+            ["Linkability", "1", "linkage", low_risk + 0.05, low_risk, low_risk + 0.1, 0, False],
         ],
         columns=ATTACK_COLUMNS,
     )
@@ -189,6 +191,34 @@ def test_never_a_release_that_holds_real_rows():
     # The same people, found by two attacks.
     both = comparison(cell("smote", 0.9, certain=5, copied=3)).settings[0]
     assert both.certain_records == 5 and both.verdict.sentence.startswith("5 real records were read out")
+    # And one count of them, whichever attack found more.
+    both = comparison(cell("smote", 0.9, certain=45, copied=46)).settings[0]
+    assert both.certain_records == 46
+    assert both.verdict.sentence == (
+        "46 real records were read out of this table with certainty, 45 of them computed. "
+        "46 real records of the attacked classes stand in it as they are."
+    )
+
+
+def test_never_a_release_that_holds_real_rows_of_the_largest_class():
+    found = comparison(cell("mine", 0.9, of_largest=700), cell("copula", 0.6))
+    mine = found.settings[0]
+    assert found.recommendation.setting == "copula" and mine.verdict.level == "exposed"
+    assert mine.certain_records == 0 and mine.copies_of_largest == 700
+    assert mine.verdict.sentence == (
+        "700 different real records of class '0', the largest, stand in the release word for word."
+    )
+    assert mine.gravest == "ExactCopies on class '0'"
+    assert "0 + 700" in str(found) and "0 + 700" in found.to_html()
+    assert json.loads(found.to_json())["settings"][0]["copies_of_largest"] == 700
+    assert comparison(cell("mine", 0.9, of_largest=700)).recommendation.setting is None
+    # What was read out of the rare class is told first, and is the gravest.
+    smote = comparison(cell("smote", 0.9, certain=5, copied=3, of_largest=700)).settings[0]
+    assert smote.gravest == "ReconSMOTE on class '1'" and smote.certain_records == 5
+    assert smote.verdict.sentence == (
+        "5 real records were read out of this table with certainty. 3 real records of the attacked classes and "
+        "700 real records of class '0', the largest, stand in it as they are."
+    )
 
 
 def test_the_frontier_and_the_table():

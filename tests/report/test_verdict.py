@@ -58,8 +58,8 @@ def copies(label, copied, total, low=0.9):
 def test_the_sentence_counts_all_classes_and_the_copies():
     findings = [read_out("a", 2, [2, 2]), read_out("b", 3, [2, 2, 2]), copies("a", 7, 8), copies("b", 5, 9)]
     assert judge(findings, NONE).sentence == (
-        "5 real records were read out of this table with certainty, in all 2 columns: 3 of class 'b', 2 of class 'a'. "
-        "12 of the 17 real records of the attacked classes stand in it as they are."
+        "12 real records were read out of this table with certainty, 5 of them computed, in all 2 columns: "
+        "7 of class 'a', 5 of class 'b'. 12 of the 17 real records of the attacked classes stand in it as they are."
     )
     by_chance = [read_out("a", 1, [2]), copies("a", 3, 8, low=0.0)]
     assert judge(by_chance, NONE).sentence == (
@@ -73,6 +73,15 @@ def test_where_some_that_were_computed_are_not_real_none_is_called_certain():
     assert judge([right, partly], NONE).sentence == (
         "5 real records were read out of this table, in all 2 columns: 3 of class 'b', 2 of class 'a'; "
         "1 more that was computed is no real record."
+    )
+
+
+def test_values_that_the_real_records_lack_are_told():
+    found = read_out("a", 2, [2, 2])
+    found.result.details["real_with_a_blank"] = 1
+    assert judge([found], NONE).sentence == (
+        "2 real records were read out of this table with certainty, in all 2 columns; "
+        "1 of them has a value where the real record has a blank."
     )
 
 

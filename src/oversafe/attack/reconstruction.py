@@ -84,7 +84,7 @@ class ReconstructionResult(AttackResult):
         recall : float
             Share of the distinct real records that were recovered.
         """
-        nearest, found = match_records(
+        nearest, found, _ = match_records(
             self.records,
             self.errors,
             self.estimated,
@@ -279,7 +279,7 @@ class ReconSMOTE(Attack):
             details["risk_basis"] = "estimate"
             successes, trials = int(copies[on_ending].sum()), len(points.row)
         else:
-            nearest, found = match_records(
+            nearest, found, blank = match_records(
                 table.restored(frame, given), errors, estimated, ranges, filled_in, real, None, table.units
             )
             findings["real_row"] = nearest
@@ -287,6 +287,7 @@ class ReconSMOTE(Attack):
             details["recall"] = float(found.mean())
             details["recovered"] = int(found.sum())
             details["distinct_real"] = len(found)
+            details["real_with_a_blank"] = int(blank.sum())
             details["risk_basis"] = "recall"
             successes, trials = int(found.sum()), len(found)
         details["seconds"] = perf_counter() - started
@@ -514,11 +515,11 @@ def match_records(
     X_real: Any,
     tolerance: float | None,
     units: dict[int, pd.Timedelta],
-) -> tuple[IntArray, BoolArray]:
+) -> tuple[IntArray, BoolArray, BoolArray]:
     """Hold recovered records against real ones.
 
-    Returns the row of the real table that each record equals, or -1, and which distinct real records were
-    recovered.
+    Returns the row of the real table that each record equals, or -1, which distinct real records were
+    recovered, and which records equal a real one but for what it lacks.
     """
     by_name = all(isinstance(t, pd.DataFrame) and t.columns.is_unique for t in (records, X_real))
     records, real = pd.DataFrame(records), pd.DataFrame(X_real)
@@ -544,10 +545,12 @@ def match_records(
     complete = np.flatnonzero(~np.isnan(there).any(axis=1))
     found = np.zeros(len(there), dtype=bool)
     nearest = np.full(len(records), -1, dtype=np.int64)
+    blank = np.zeros(len(records), dtype=bool)
     if not len(records) or np.isnan(there).all():
-        return nearest, found
-    with np.errstate(invalid="ignore"):
-        scale = np.fmax(ranges[used], np.nanmax(there, axis=0) - np.nanmin(there, axis=0))
+        return nearest, found, blank
+    # Missing where a column of the real table has no number at all.
+    spread = np.fmax.reduce(there, axis=0) - np.fmin.reduce(there, axis=0)
+    scale = np.fmax(ranges[used], spread)
     here, stated = records.iloc[:, used].to_numpy(dtype=float), errors.iloc[:, used].to_numpy(dtype=float)
     allowed = np.broadcast_to((_EQUAL if tolerance is None else tolerance) * scale, here.shape)
     if tolerance is None:
@@ -566,14 +569,18 @@ def match_records(
         if len(those):
             best = np.argmin((np.abs(there[those] - here[number]) / unit).max(axis=1))
             nearest[number] = first[those[best]]
-    # What a real record lacks was perhaps filled in, and is then told as an estimate.
+    # What a real record lacks was filled in before the rows were made; the others of its values are its own. Where the
+    # release has gaps of its own the value is told as an estimate, else nobody who has the release alone can know.
     doubtful = estimated.iloc[:, used].to_numpy(dtype=bool)
     lacking = np.setdiff1d(np.arange(len(there)), complete)
     gaps = np.isnan(there[lacking])
-    for number in np.flatnonzero((nearest < 0) & doubtful.any(axis=1)).tolist():
+    for number in np.flatnonzero(nearest < 0).tolist() if len(lacking) else ():
         agrees = np.abs(there[lacking] - here[number]) <= allowed[number]
-        own = (agrees | (gaps & doubtful[number])).all(axis=1) & (2 * agrees.sum(axis=1) > len(used))
+        own = np.flatnonzero((agrees | gaps).all(axis=1) & (2 * agrees.sum(axis=1) > len(used)))
         found[lacking[own]] = True
-        if own.any():
-            nearest[number] = first[lacking[own][0]]
-    return nearest, found
+        if len(own):
+            # The one that lacks the least.
+            best = own[np.argmax(agrees[own].sum(axis=1))]
+            nearest[number] = first[lacking[best]]
+            blank[number] = bool((gaps[best] & ~doubtful[number]).any())
+    return nearest, found, blank

@@ -18,6 +18,7 @@ from oversafe.attack.decimals import told_by_decimals
 from oversafe.attack.distinguishing import DistinSMOTE
 from oversafe.attack.inference import AttributeInference
 from oversafe.attack.linkability import Linkability
+from oversafe.attack.points import EXACT
 from oversafe.attack.reconstruction import ReconSMOTE
 from oversafe.attack.similarity import ClosestRecord, NaiveDistinguisher
 from oversafe.attack.singling_out import SinglingOut
@@ -46,6 +47,8 @@ class ClassTables:
         Its released rows, the real ones they were made from, and real ones that had no part in them.
     same_units : bool
         Whether the real rows can show which records that are computed from the release are real.
+    is_largest : bool
+        Whether it is the largest class, of which only copies are looked for.
     """
 
     label: str
@@ -53,6 +56,7 @@ class ClassTables:
     real: pd.DataFrame | None = None
     holdout: pd.DataFrame | None = None
     same_units: bool = True
+    is_largest: bool = False
 
     @property
     def truth(self) -> pd.DataFrame | None:
@@ -98,6 +102,7 @@ def class_tables(
     tables: Sequence[pd.DataFrame | None],
     *,
     same_units: bool = True,
+    is_largest: bool = False,
 ) -> ClassTables:
     """Return one class of a release, the real table and the holdout, in the given columns."""
 
@@ -110,7 +115,21 @@ def class_tables(
 
     release, real, holdout = (rows(table) for table in tables)
     assert release is not None
-    return ClassTables(label, release, real, holdout, same_units)
+    return ClassTables(label, release, real, holdout, same_units, is_largest)
+
+
+def largest_class(release: pd.Series, real: pd.Series | None) -> list[str]:
+    """Return the class that is not attacked but for copies, if it is known and the release has it."""
+    return sorted(set(value_keys(release)) - set(attacked_classes(release, real)))
+
+
+def copies_steps(classes: Sequence[ClassTables]) -> Iterator[AttackStep]:
+    """Yield the one attack on the largest class: whether its people stand in the release as they are."""
+    for tables in classes:
+        if tables.real is not None and len(tables.real) and len(tables.release):
+            if tables.holdout is not None and tables.holdout.empty:
+                tables = replace(tables, holdout=None)
+            yield AttackStep(f"ExactCopies on class {tables.label!r}", tables, partial(_copies, tables))
 
 
 def attack_steps(
@@ -252,6 +271,11 @@ def _geometry(
         truth is not None or found.details.get("released", 0) or told_by_decimals(tables.release) is not None
     ):
         yield AttackStep(f"DistinSMOTE on {what}", tables, partial(_distinguish, tables, truth))
+    elif found is not None and found.details.get("tolerance", 0.0) > EXACT and not found.evidence.empty:
+        # Records were read out, so that the sentence below would deny them.
+        not_run[f"DistinSMOTE on {what}"] = (
+            "its values are rounded, so that real rows, if it has any, cannot be told from added ones as they stand"
+        )
     else:
         not_run[f"DistinSMOTE on {what}"] = "no row of the release was found to be a real record"
 
@@ -322,4 +346,6 @@ def _naive(tables: ClassTables, results: Sequence[AttackResult]) -> AttackResult
 
 
 def _labelled(result: AttackResult, tables: ClassTables) -> Any:
-    return replace(result, details={"class": tables.label, **result.details})
+    # Comparisons and verdicts speak of the others first.
+    largest = {"is_largest_class": True} if tables.is_largest else {}
+    return replace(result, details={"class": tables.label, **largest, **result.details})

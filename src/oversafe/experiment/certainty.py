@@ -8,7 +8,7 @@ from typing import Any
 
 from oversafe.attack import AttackResult
 from oversafe.attack.base import wilson_interval
-from oversafe.attack.copies import as_released
+from oversafe.attack.copies import as_released, difference_interval, is_copy
 from oversafe.attack.release_attacks import ClassTables
 from oversafe.measure.leakage import Overlap, release_overlap
 
@@ -22,11 +22,11 @@ def with_certain_records(result: Any, tables: ClassTables) -> tuple[Any, int]:
     """Return a result and how many real records it names with certainty.
 
     Records that ReconSMOTE names, and real ones that stand in the release, are read out with certainty; the other
-    attacks speak of chances. In a table of a few categories every release has real rows. They count where surely a
-    tenth more of the real rows stand there than of others; and fewer of them where chance has a probability below one
-    in ten thousand: by Fisher's exact test where rows of other people stand there too, else given how common their
-    values are. Without other people's rows the latter also tells what chance gives, where columns that go together give
-    more than columns drawn by themselves.
+    attacks speak of chances. In a table of a few categories every release has real rows. They count where chance has a
+    probability below one in ten thousand: by Fisher's exact test where rows of other people stand there too, and given
+    how common their values are. Either will do where surely a tenth more of the real rows stand there than of others,
+    or no row of others does. Without other people's rows the values also tell what chance gives, where columns that go
+    together give more than columns drawn by themselves.
     """
     found = result.details
     if result.name == "ReconSMOTE":
@@ -34,9 +34,19 @@ def with_certain_records(result: Any, tables: ClassTables) -> tuple[Any, int]:
     if result.name != "ExactCopies" or not found["copied"]:
         return result, 0
     overlap = release_overlap(tables.release, as_released(tables.real, tables.release))
+    fair = None
     if not found.get("distinct_holdout"):
         result = _less_chance(result, overlap)
-    certain = result.interval[0] >= _MANY_COPIES or _probability(found, overlap) < _BY_CHANCE
+    elif (fair := _fair_counts(tables)) is not None:
+        result = _less_others(result, fair)
+    many = result.interval[0] >= _MANY_COPIES
+    by_values, by_others = overlap.probability, _beside_others(found, fair)
+    if by_others is None:
+        certain = many or by_values < _BY_CHANCE
+    else:
+        # Of a few kinds of people an interval alone is above a tenth in one of a hundred releases.
+        certain = (by_others if many else max(by_others, by_values)) < _BY_CHANCE
+        certain = certain or (not found["copied_holdout"] and by_values < _BY_CHANCE)
     result = replace(result, details={**result.details, "more_than_chance": certain})
     return result, int(found["copied"]) if certain else 0
 
@@ -54,13 +64,44 @@ def _less_chance(result: AttackResult, overlap: Overlap) -> AttackResult:
     )
 
 
-def _probability(found: Mapping[str, Any], overlap: Overlap) -> float:
-    """Return how probable so many copies are by chance."""
-    if not (others := found.get("copied_holdout")):
-        return overlap.probability
+def _fair_counts(tables: ClassTables) -> tuple[int, int, int, int] | None:
+    """Return how many rows of the real table alone are in the release, of how many, and the same of the holdout.
+
+    None where no row is in both: then all of them can be compared. Else the others of the holdout are rare kinds of
+    people, and those of a larger real table less so, which any release has more of. So as many rows are taken of each,
+    and of these the kinds that only one of them has.
+    """
+    assert tables.real is not None and tables.holdout is not None
+    real, holdout = tables.real, tables.holdout
+    if not is_copy(holdout, real).any():
+        return None
+    n = min(len(real), len(holdout))
+    real, holdout = (t.sample(n, random_state=0) if len(t) > n else t for t in (real, holdout))
+    parts = []
+    for own, other in ((real, holdout), (holdout, real)):
+        # Rounded as the release is, like the copies.
+        own, other = (as_released(t, tables.release).drop_duplicates() for t in (own, other))
+        alone = own[~is_copy(own, other)]
+        parts += [int(is_copy(alone, tables.release).sum()) if len(alone) else 0, len(alone)]
+    return parts[0], parts[1], parts[2], parts[3]
+
+
+def _less_others(result: AttackResult, fair: tuple[int, int, int, int]) -> AttackResult:
+    """Return copies beside as many rows of other people, where these explain more of them."""
+    low, high = difference_interval(*fair)
+    if low >= result.interval[0]:
+        return result
+    share, others = (copied / total if total else 0.5 for copied, total in (fair[:2], fair[2:]))
+    return replace(result, risk=max(0.0, share - others), interval=(max(0.0, low), max(0.0, high)))
+
+
+def _beside_others(found: Mapping[str, Any], fair: tuple[int, int, int, int] | None) -> float | None:
+    """Return how probable so many copies are if those of other people are chance; None without other people."""
+    if not found.get("distinct_holdout"):
+        return None
     from scipy.stats import fisher_exact
 
-    own = [found["copied"], found["distinct_real"] - found["copied"]]
-    return float(
-        fisher_exact([own, [others, found["distinct_holdout"] - others]], alternative="greater").pvalue
-    )
+    names = ("copied", "distinct_real", "copied_holdout", "distinct_holdout")
+    copied, total, copied_others, total_others = fair or (found[name] for name in names)
+    table = [[copied, total - copied], [copied_others, total_others - copied_others]]
+    return float(fisher_exact(table, alternative="greater").pvalue)

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from oversafe.attack.release_attacks import (
     attacked_classes,
     check_attacks,
     class_tables,
+    copies_steps,
+    largest_class,
     own_attack_steps,
 )
 from oversafe.attack.statistics import check_numbers
@@ -56,7 +59,7 @@ DEFAULT_EPSILONS = (1.0, 5.0)
 _GAME_ROWS = 400
 _GAME = (6, 30, 30)
 # What a cell measures: another number when it measures something else, so that older ones are not taken for it.
-_MEASURED = 3
+_MEASURED = 4
 
 
 def compare(
@@ -275,7 +278,11 @@ class CompareCell:
             tables = (release, real, holdout)
             labels = attacked_classes(release[self.label], real[self.label])
             classes = [class_tables(name, self.label, columns, tables) for name in labels]
-            for step in attack_steps(classes, found, not_run):
+            largest = [
+                class_tables(name, self.label, columns, tables, is_largest=True)
+                for name in largest_class(release[self.label], real[self.label])
+            ]
+            for step in chain(attack_steps(classes, found, not_run), copies_steps(largest)):
                 if (result := step.run()) is not None:
                     result, certain = with_certain_records(result, step.tables)
                     found.append(result)
@@ -315,7 +322,7 @@ class CompareCell:
         result["attacks"] = pd.concat([attacks, pd.DataFrame([row])], ignore_index=True)
 
 
-ATTACK_COLUMNS = ["attack", "class", "threat", "risk", "low", "high", "certain_records"]
+ATTACK_COLUMNS = ["attack", "class", "threat", "risk", "low", "high", "certain_records", "is_largest_class"]
 
 
 def _row(result: AttackResult, certain: int = 0) -> dict[str, Any]:
@@ -327,6 +334,7 @@ def _row(result: AttackResult, certain: int = 0) -> dict[str, Any]:
         "low": float(result.interval[0]),
         "high": float(result.interval[1]),
         "certain_records": certain,
+        "is_largest_class": bool(result.details.get("is_largest_class", False)),
     }
 
 

@@ -113,7 +113,9 @@ def _commands(guarantee: Guarantee, facts: Mapping[str, Any], settings: Mapping[
     if guarantee.status == "nominal" and settings.get("method"):
         method = f" --method {_argument(settings['method'])}"
         epsilon = "1" if weakness(guarantee) or not guarantee.epsilon else f"{guarantee.epsilon:g}"
-    drop = "".join(f" --drop {_argument(name)}" for name in facts.get("not_released", ()))
+    # A table with a column that names people is refused.
+    gone = dict.fromkeys((*facts.get("not_released", ()), *facts.get("naming_columns", ())))
+    drop = "".join(f" --drop {_argument(name)}" for name in gone)
     return [
         f"oversafe schema init {table} --label {label} --out schema.toml",
         f"oversafe protect {table} --label {label}{drop}{method} --epsilon {epsilon} --schema schema.toml"

@@ -18,10 +18,10 @@ from oversafe.attack.release_attacks import (
     attack_steps,
     check_attacks,
     class_tables,
+    copies_steps,
     own_attack_steps,
 )
 from oversafe.data import read_table
-from oversafe.data.column import value_keys
 from oversafe.errors import InputError, was_interrupted
 from oversafe.experiment.certainty import with_certain_records
 from oversafe.privacy import Guarantee, read_manifest
@@ -33,7 +33,7 @@ from oversafe.report.not_run import what_was_left_out, why_not_at_all, why_not_t
 from oversafe.report.picture import picture, shown_record, side_by_side
 from oversafe.report.plain import as_json, plain, written
 from oversafe.report.sources import file_name, repeat_settings
-from oversafe.report.verdict import Finding, Verdict, judge
+from oversafe.report.verdict import Finding, Verdict, in_order, judge
 from oversafe.text import shorten
 
 _FORMAT = "oversafe-audit"
@@ -50,7 +50,7 @@ class Audit:
     verdict : Verdict
         Red, amber or green, and why.
     findings : tuple of Finding
-        The highest risk first.
+        The highest risk first; copies of the largest class after what was read out of the others.
     guarantee : Guarantee
         What the release itself promises.
     not_run : mapping of str to str
@@ -229,7 +229,8 @@ def audit(
     holdout = read_table(holdout) if isinstance(holdout, str | Path) else holdout
     release, real, holdout = (_named(table) for table in (release, real, holdout))
     material = Material.of(release, label, real, holdout)
-    kept = None if resume is None else KeptSteps(Path(resume), (release, real, holdout), label)
+    tables = (material.release, material.real, material.holdout)
+    kept = None if resume is None else KeptSteps(Path(resume), tables, label)
 
     findings: list[Finding] = []
     results: list[AttackResult] = []
@@ -259,7 +260,7 @@ def audit(
         if finding is not None:
             findings.append(finding)
             results.append(finding.result)
-    findings.sort(key=lambda f: (f.result.risk, f.result.interval[0], f.certain_records), reverse=True)
+    findings = in_order(findings)
     return Audit(
         judge(findings, guarantee, material.naming),
         tuple(findings),
@@ -283,16 +284,20 @@ def _named(table: Any) -> Any:
 def _steps(
     material: Material, results: list[AttackResult], not_run: dict[str, str], own: Sequence[Any]
 ) -> Iterator[AttackStep]:
-    attacked = material.attacked_classes()
     not_run |= why_not_at_all(material.real is not None, material.holdout is not None)
     tables = (material.release, material.real, material.holdout)
     classes = [
         class_tables(label, material.label, material.columns, tables, same_units=material.same_units)
-        for label in attacked
+        for label in material.attacked_classes()
     ]
-    for label in sorted(set(value_keys(material.release[material.label])) - set(attacked)):
-        largest = class_tables(label, material.label, material.columns, tables)
-        not_run[f"every attack on class {label!r}"] = why_not_the_largest(largest)
+    largest = [
+        class_tables(label, material.label, material.columns, tables, is_largest=True)
+        for label in material.largest_class()
+    ]
+    for each in largest:
+        not_run[f"every other attack on class {each.label!r}"] = why_not_the_largest(each)
+    # First, since it takes next to no time: no limit may leave out that most people stand there as they are.
+    yield from copies_steps(largest)
     yield from attack_steps(classes, results, not_run)
     yield from own_attack_steps(own, classes, not_run)
 

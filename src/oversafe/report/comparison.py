@@ -23,7 +23,7 @@ from oversafe.measure.utility import half_width
 from oversafe.privacy import Guarantee
 from oversafe.report.plain import as_json, plain, written
 from oversafe.report.sources import file_name
-from oversafe.report.verdict import EXPOSED_FROM, Finding, Verdict, judge, records_read_out
+from oversafe.report.verdict import EXPOSED_FROM, Finding, Verdict, copies_of_largest, judge, records_read_out
 
 _FORMAT = "oversafe-comparison"
 _VERSION = 1
@@ -59,7 +59,8 @@ class Setting:
     verdict : Verdict or None
         As an audit judges it; None for the original table.
     certain_records : int
-        Real records that were read out of the release with certainty: reconstructed, or standing in it as they are.
+        Real records of all classes but the largest that were read out of the release with certainty: reconstructed, or
+        standing in it as they are.
     guarantee : Guarantee or None
         What a release promises.
     on_frontier : bool
@@ -77,6 +78,8 @@ class Setting:
         The attack that seems to succeed, where one gains 10 % or more and the interval of its gain is above 0.
     by_fold : Series or None
         The utility of each fold, by "repeat" and "fold".
+    copies_of_largest : int
+        Real records of the largest class that stand in the release as they are, more than chance explains.
     """
 
     name: str
@@ -97,6 +100,7 @@ class Setting:
     useless: str | None = None
     suspicion: str | None = None
     by_fold: pd.Series | None = field(default=None, repr=False)
+    copies_of_largest: int = 0
 
 
 @dataclass(frozen=True)
@@ -160,6 +164,7 @@ class Comparison:
                     "privacy": s.privacy[0],
                     "gravest attack": s.gravest,
                     "records read out": s.certain_records,
+                    "of the largest class": s.copies_of_largest,
                     "guarantee": "-" if s.guarantee is None else s.guarantee.status,
                     "frontier": s.on_frontier,
                     **{name: s.figures.get(name) for name in FIGURES},
@@ -200,6 +205,7 @@ class Comparison:
                     if s.verdict is None
                     else {"level": s.verdict.level, "sentence": s.verdict.sentence},
                     "certain_records": s.certain_records,
+                    "copies_of_largest": s.copies_of_largest,
                     "guarantee": None if s.guarantee is None else s.guarantee.to_dict(),
                     "on_frontier": s.on_frontier,
                     "figures": plain(s.figures),
@@ -325,7 +331,11 @@ def recommend(
     """Return which setting to take: never one whose release was read out."""
     done = [s for s in settings if s.verdict is not None and np.isfinite(s.utility[0])]
     safe = [
-        s for s in done if s.verdict is not None and s.verdict.level != "exposed" and not s.certain_records
+        s
+        for s in done
+        if s.verdict is not None
+        and s.verdict.level != "exposed"
+        and not (s.certain_records or s.copies_of_largest)
     ]
     what = _score_name(score)
     worthy = [s for s in safe if s.useless is None]
@@ -444,6 +454,7 @@ def _setting(row: pd.Series, score: str) -> Setting:
     gravest = max(
         findings,
         key=lambda f: (
+            f.result.risk if f.certain_records and not f.is_of_largest else 0.0,
             f.result.risk if f.certain_records else 0.0,
             f.result.interval[0],
             f.result.threat != "similarity",
@@ -479,6 +490,7 @@ def _setting(row: pd.Series, score: str) -> Setting:
         _useless(row),
         _suspicion(findings),
         None if not isinstance(scores, pd.DataFrame) else scores.groupby(["repeat", "fold"])[score].mean(),
+        copies_of_largest(findings),
     )
 
 
@@ -506,7 +518,7 @@ def _found(attack: Mapping[str, Any]) -> Finding:
         attack["risk"],
         (attack["low"], attack["high"]),
         pd.DataFrame(),
-        {"class": attack["class"]},
+        {"class": attack["class"], "is_largest_class": bool(attack.get("is_largest_class", False))},
     )
     return Finding(result, f"class {attack['class']!r} is at risk.", int(attack["certain_records"]))
 

@@ -148,18 +148,25 @@ def comparison_summary(comparison: Comparison) -> Any:
             Text(s.verdict.level, style=styles[s.verdict.level]),
             *_utility(s.utility),
             f"{s.privacy[0]:.2f}",
-            str(s.certain_records),
+            _records(s),
             "-" if s.guarantee is None else s.guarantee.status,
             f"{s.figures['fit_seconds']:.2f}",
         )
     parts.append(table)
     parts.append(Text("* no other setting is better in both utility and privacy"))
+    if any(s.copies_of_largest for s in comparison.settings):
+        parts.append(Text("+ real records of the largest class that stand in the release as they are"))
     for s in comparison.settings:
         if s.status == "failed":
             parts.append(Text(showable(f"{s.name} failed: {s.error}")))
     if any(s.status == "pending" for s in comparison.settings):
         parts.append(Text("pending: the time limit came before; run it again to go on"))
     return Group(*parts)
+
+
+def _records(s: Setting) -> str:
+    """Return how many records were read out: of the smaller classes, and of the largest."""
+    return f"{s.certain_records} + {s.copies_of_largest}" if s.copies_of_largest else str(s.certain_records)
 
 
 def _utility(interval: tuple[float, float, float]) -> tuple[str, str]:
@@ -174,7 +181,7 @@ def _row(s: Setting, comparison: Comparison) -> dict[str, Any]:
     figures = {
         "utility": s.utility[0],
         "privacy": s.privacy[0],
-        "records": s.certain_records if s.verdict is not None else np.nan,
+        "records": s.certain_records + s.copies_of_largest if s.verdict is not None else np.nan,
         "guarantee": _STATUS_ORDER.get(guarantee, 3) + (0 if epsilon is None else 1 - 1 / (1 + epsilon)),
         "marginal": s.figures.get("marginal_distance", np.nan),
         "correlation": s.figures.get("correlation_similarity", np.nan),
@@ -200,7 +207,7 @@ def _row(s: Setting, comparison: Comparison) -> dict[str, Any]:
             "privacy": "-"
             if s.verdict is None
             else f"{s.privacy[0]:.2f} ({s.privacy[1]:.2f}-{s.privacy[2]:.2f})",
-            "records": "-" if s.verdict is None else str(s.certain_records),
+            "records": "-" if s.verdict is None else _records(s),
             "guarantee": guarantee if epsilon is None else f"{guarantee}, {epsilon:g}",
             "marginal": _figure(figures["marginal"]),
             "correlation": _figure(figures["correlation"]),

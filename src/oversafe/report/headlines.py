@@ -7,7 +7,7 @@ from typing import Any
 
 from oversafe.attack import AttackResult
 from oversafe.report.cells import percent
-from oversafe.report.verdict import Finding, columns_read, computed_in_vain, not_real
+from oversafe.report.verdict import Finding, columns_read, computed_in_vain, not_real, with_a_blank
 from oversafe.text import listed
 
 _SIMILAR_PROVES_NOTHING = "This is no evidence of privacy"
@@ -45,6 +45,8 @@ def _reconstructed(result: Any, label: str, certain: int) -> str:
     sentence = f"{records} can be computed from the released rows alone"
     if columns := columns_read([Finding(result, sentence, certain)]):
         sentence += f", {columns}"
+    if blank := int(result.details.get("real_with_a_blank", 0)):
+        sentence += f"; {with_a_blank(blank)}"
     if (wrong := computed_in_vain(result)) and certain:
         sentence += f"; {not_real(wrong)}"
     elif wrong:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.report.cells import percent_at_least
-from oversafe.report.verdict import EXPOSED_FROM, Finding, records_read_out, weakness
+from oversafe.report.verdict import EXPOSED_FROM, Finding, copies_of_largest, records_read_out, weakness
 
 Criterion = Literal["singling out", "linkability", "inference"]
 Answer = Literal["shown", "some", "none", "unchecked"]
@@ -70,10 +70,10 @@ def _assess(criterion: Criterion, findings: Sequence[Finding], guarantee: Guaran
     bound = _bound(guarantee)
     if not tried:
         return CriterionFinding(criterion, "unchecked", f"No attack of this kind was run.{bound}", ())
-    worst = max(tried, key=lambda f: (f.certain_records > 0, f.result.interval[0], f.result.risk))
+    worst = max(tried, key=lambda f: f.gravity)
     low = worst.result.interval[0]
     if worst.certain_records:
-        count = records_read_out(tried)
+        count = copies_of_largest(tried) if worst.is_of_largest else records_read_out(tried)
         records = "1 real record" if count == 1 else f"{count} real records"
         how = f"found {records} in" if worst.result.name == "ExactCopies" else f"read {records} out of"
         return CriterionFinding(criterion, "shown", f"{worst.result.name} {how} the release.", attacks)

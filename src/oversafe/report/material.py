@@ -10,11 +10,13 @@ import pandas as pd
 from pandas.api.types import is_any_real_numeric_dtype
 
 from oversafe.attack.copies import is_copy
-from oversafe.attack.release_attacks import attacked_classes
+from oversafe.attack.release_attacks import attacked_classes, largest_class
 from oversafe.data import Schema
 from oversafe.data.column import value_key, value_keys
 from oversafe.data.labels import check_class_count
+from oversafe.data.schema import check_table
 from oversafe.errors import InputError
+from oversafe.report.kinds import made_alike
 from oversafe.text import did_you_mean, listed, shorten
 
 # How long the attacks take in comparison, for the time that is left. The first two need the release alone, the
@@ -48,6 +50,7 @@ class Material:
     warnings: tuple[str, ...]
     same_units: bool = True
     naming: tuple[str, ...] = ()
+    naming_columns: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -62,6 +65,12 @@ class Material:
                     f"the {what} has no column {label!r} to be its label{did_you_mean(label, names)}; "
                     f"its columns are {listed(names)}"
                 )
+        for table in tables.values():
+            if table is not None:
+                check_table(table)
+        alike = made_alike(release, real, holdout, label)
+        release, real, holdout = alike.tables
+        tables = {"release": release, "real table": real, "holdout": holdout}
         schema = Schema.infer(release, label=label)
         warnings = [
             f"column {name!r} seems to hold {schema[name].naming}; "
@@ -69,12 +78,16 @@ class Material:
             for name in schema.naming_columns
         ]
         naming = tuple(f"{schema[name].naming} in {shorten(name, 60)!r}" for name in schema.naming_columns)
-        columns = [c.name for c in schema.features if not c.names_people]
+        warnings += [*alike.read_again, *(f"{told}, so this was not compared" for told in alike.why_apart)]
+        naming_columns = list(schema.naming_columns)
+        columns = [c.name for c in schema.features if not c.names_people and c.name not in alike.apart]
         for what, table in tables.items():
             if table is None:
                 continue
             if what != "release":
-                Schema.infer(table, label=label)
+                found = Schema.infer(table, label=label)
+                if what == "real table":
+                    naming_columns += found.naming_columns
                 missing = [c for c in columns if c not in table.columns]
                 if missing:
                     warnings.append(
@@ -91,15 +104,20 @@ class Material:
                     f"{int(gaps.sum())} rows of the {what} have no label in {label!r} "
                     f"(first: row {int(np.argmax(gaps)) + 1}); drop or label them"
                 )
+        if not columns and alike.apart:
+            raise InputError(
+                f"no column is left to be compared: {'; '.join(alike.why_apart)}; correct the cells that are not, or "
+                "give both tables as the same program wrote them"
+            )
         if not columns:
             raise InputError(
                 "the tables share no column besides the label; give tables with the same columns"
             )
         classes = {what: set(value_keys(t[label])) for what, t in tables.items() if t is not None}
-        for what, found in classes.items():
+        for what, own in classes.items():
             if what != "holdout":
                 check_class_count(
-                    len(found), len(tables[what]), f"the label column {label!r} of the {what} has"
+                    len(own), len(tables[what]), f"the label column {label!r} of the {what} has"
                 )
         if real is not None and len(classes["real table"]) < 2:
             raise InputError(
@@ -129,7 +147,17 @@ class Material:
                 f"far: they hardly overlap in {listed(others)}; what the attacks read out of the release was not held "
                 "against the real table, so give that one as the release was made from it"
             )
-        return cls(release, label, real, holdout, columns, tuple(warnings), not others, naming)
+        return cls(
+            release,
+            label,
+            real,
+            holdout,
+            columns,
+            tuple(warnings),
+            not others,
+            naming,
+            tuple(dict.fromkeys(naming_columns)),
+        )
 
     def facts(self) -> dict[str, Any]:
         """What a report says about the tables."""
@@ -144,19 +172,26 @@ class Material:
             "not_released": [c for c in self.real.columns if c not in self.release.columns]
             if self.real is not None
             else [],
+            "naming_columns": list(self.naming_columns),
         }
 
     def attacked_classes(self) -> list[str]:
         """The classes whose records are at risk."""
-        return attacked_classes(
-            self.release[self.label],
-            self.real[self.label] if self.real is not None and self.same_units else None,
-        )
+        return attacked_classes(*self._labels())
+
+    def largest_class(self) -> list[str]:
+        """The class of which only copies are looked for, if it is known and the release has it."""
+        return largest_class(*self._labels())
+
+    def _labels(self) -> tuple[pd.Series, pd.Series | None]:
+        real = self.real[self.label] if self.real is not None and self.same_units else None
+        return self.release[self.label], real
 
     def work(self) -> float:
         """How much the attacks will take together, if all can be run."""
         n = _ALONE if self.real is None else _WITH_REAL if self.holdout is None else len(_WORK)
-        return max(1, len(self.attacked_classes())) * sum(list(_WORK.values())[:n])
+        others = _WORK["ExactCopies"] * len(self.largest_class())
+        return max(1, len(self.attacked_classes())) * sum(list(_WORK.values())[:n]) + others
 
 
 def _other_units(release: pd.DataFrame, real: pd.DataFrame, label: str, columns: list[str]) -> list[str]:

@@ -36,7 +36,9 @@ def why_not_at_all(has_real: bool, has_holdout: bool) -> dict[str, str]:
 
 
 def why_not_the_largest(tables: ClassTables) -> str:
-    """Return why the largest class is not attacked: oversampling leaves it alone, or others come first."""
+    """Return why the largest class is attacked by none but ExactCopies: oversampling leaves it alone, or others come
+    first.
+    """
     if tables.real is not None and is_copy(tables.release, tables.real).sum() > len(tables.real) / 2:
         return (
             "it is the largest class of the real table, most of whose rows stand in the release as they are; "

@@ -25,7 +25,7 @@ from oversafe.report.charts import rate_rows, records_chart, strip, traffic_ligh
 from oversafe.report.law import CRITERIA, MEANINGS, assess
 from oversafe.report.not_run import by_attack
 from oversafe.report.picture import REAL
-from oversafe.report.verdict import EXPOSED_FROM, Finding, records_read_out
+from oversafe.report.verdict import EXPOSED_FROM, Finding, copies_of_largest, records_read_out
 from oversafe.report.words import GLOSSARY, MEANING, words_for
 from oversafe.text import shorten, showable
 
@@ -71,7 +71,7 @@ def section(audit: Audit, prefix: str = "finding") -> dict[str, Any]:
     level = audit.verdict.level
     word, _, meaning = MEANING[level]
     findings = [_finding(f, f"{prefix}-{number}") for number, f in enumerate(audit.findings, 1)]
-    worst = max(range(len(findings)), key=lambda i: _gravity(audit.findings[i]), default=None)
+    worst = max(range(len(findings)), key=lambda i: audit.findings[i].gravity, default=None)
     gravest = None if worst is None or not _is_grave(audit.findings[worst]) else findings[worst]
     if gravest is not None:
         gravest["gravest"] = True
@@ -92,6 +92,7 @@ def section(audit: Audit, prefix: str = "finding") -> dict[str, Any]:
         "highest": max(findings, key=lambda f: (f["risk"], f["interval"][0]), default=None),
         "certain": records_read_out(audit.findings),
         "certain_of": _real_records(audit),
+        "largest": copies_of_largest(audit.findings),
         "holds_records": any(not f.result.evidence.empty for f in audit.findings),
         "stopped": audit.stopped,
         "law": [
@@ -147,10 +148,6 @@ def _estimates(frame: pd.DataFrame) -> list[set[str]]:
     if not {"columns_read", "estimated"} <= set(frame.columns) or frame.columns.has_duplicates:
         return [set()] * len(frame)
     return [set(str(names).split(", ")) for names in frame["estimated"]]
-
-
-def _gravity(finding: Finding) -> tuple[bool, float, float]:
-    return finding.certain_records > 0, finding.result.interval[0], finding.result.risk
 
 
 def _is_grave(finding: Finding) -> bool:

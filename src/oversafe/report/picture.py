@@ -97,7 +97,7 @@ def picture(
         _points(rows.iloc[drawn], x, y, RELEASED, line_of_row[drawn]),
         _points(numbers.iloc[kept], x, y, kinds, line_of_record[kept]),
     ]
-    if real is not None and {x, y} <= set(real.columns):
+    if real is not None and {x, y} <= set(real.select_dtypes("number").columns):
         parts.insert(1, _points(real.head(_MOST_POINTS), x, y, REAL, -1))
     points = pd.concat(parts, ignore_index=True).dropna(subset=["x", "y"]).reset_index(drop=True)
     points.attrs = {"x": str(x), "y": str(y)}

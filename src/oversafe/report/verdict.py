@@ -61,10 +61,40 @@ class Finding:
     points: pd.DataFrame | None = None
     record: pd.DataFrame | None = None
 
+    @property
+    def is_of_largest(self) -> bool:
+        """Whether it is about the largest class, which is told after the others."""
+        return bool(self.result.details.get("is_largest_class", False))
+
+    @property
+    def gravity(self) -> tuple[bool, bool, float, float]:
+        """What the graver of two has more of; records of the smaller classes before all."""
+        read_out = self.certain_records > 0
+        return read_out and not self.is_of_largest, read_out, self.result.interval[0], self.result.risk
+
+
+def in_order(findings: Sequence[Finding]) -> list[Finding]:
+    """Return findings by their risk; copies of the largest class after what was read out of the others.
+
+    Every oversampled table holds them, and what it gives away of the rare people is not to be looked for below them.
+    """
+    ordered = sorted(
+        findings, key=lambda f: (f.result.risk, f.result.interval[0], f.certain_records), reverse=True
+    )
+    copies = [f for f in ordered if f.is_of_largest and f.certain_records]
+    others = [f for f in ordered if not (f.is_of_largest and f.certain_records)]
+    place = max((number for number, f in enumerate(others, 1) if f.certain_records), default=0)
+    return [*others[:place], *copies, *others[place:]]
+
 
 def records_read_out(findings: Sequence[Finding]) -> int:
-    """Return how many real records were read out with certainty, in all classes together."""
-    return sum(_by_class(findings).values())
+    """Return how many real records of all classes but the largest were read out with certainty."""
+    return sum(_by_class([f for f in findings if not f.is_of_largest]).values())
+
+
+def copies_of_largest(findings: Sequence[Finding]) -> int:
+    """Return how many real records of the largest class stand in the release, more than chance explains."""
+    return sum(_by_class([f for f in findings if f.is_of_largest]).values())
 
 
 def _by_class(findings: Sequence[Finding]) -> dict[str, int]:
@@ -121,41 +151,75 @@ def _names(results: Sequence[AttackResult], key: str) -> list[str]:
 
 def _read_out(findings: Sequence[Finding]) -> str:
     """Return how many real records were computed, of which classes, and how many stand in the release anyway."""
-    copies = [f for f in findings if f.certain_records and f.result.name == "ExactCopies"]
-    computed = [f for f in findings if f.certain_records and f.result.name != "ExactCopies"]
-    if not computed:
-        count = records_read_out(copies)
-        if count == 1:
-            return "1 real record of the attacked classes stands in the release word for word."
-        return f"{count} different real records of the attacked classes stand in the release word for word."
-    count = records_read_out(computed)
+    found = [f for f in findings if f.certain_records]
+    copies = [f for f in found if f.result.name == "ExactCopies" and not f.is_of_largest]
+    computed = [f for f in found if f.result.name != "ExactCopies"]
+    largest = [f for f in found if f.is_of_largest]
+    if computed:
+        return _computed(computed, copies, largest)
+    number = records_read_out(copies) or copies_of_largest(largest)
+    whose = "the attacked classes" if copies else f"class {_class_of(largest[0])}, the largest,"
+    also = ""
+    if copies and largest:
+        also = f", and {copies_of_largest(largest)} of class {_class_of(largest[0])}, the largest"
+    if number == 1:
+        return f"1 real record of {whose} stands in the release word for word{also}."
+    return f"{number} different real records of {whose} stand in the release word for word{also}."
+
+
+def _computed(computed: Sequence[Finding], copies: Sequence[Finding], largest: Sequence[Finding]) -> str:
+    # Of a class the best attack counts, here as everywhere.
+    count, own = records_read_out([*computed, *copies]), records_read_out(computed)
     wrong = sum(computed_in_vain(f.result) for f in computed)
     sentence = f"{_real_records(count)} {'was' if count == 1 else 'were'} read out of this table"
     if not wrong:
         # Whoever has the release alone cannot tell the right ones from the wrong ones.
         sentence += " with certainty"
+    if own < count:
+        sentence += f", {own} of them computed"
     if columns := columns_read(computed):
         sentence += f", {columns}"
-    classes = sorted(_by_class(computed).items(), key=lambda item: -item[1])
+    classes = sorted(_by_class([*computed, *copies]).items(), key=lambda item: -item[1])
     if len(classes) > 1:
         parts = [f"{count} of class {label}" for label, count in classes[:_MOST_CLASSES]]
         more = sum(count for _, count in classes[_MOST_CLASSES:])
         sentence += f": {', '.join(parts)}" + (f" and {more} of other classes" if more else "")
+    if blank := sum(int(f.result.details.get("real_with_a_blank", 0)) for f in computed):
+        sentence += f"; {with_a_blank(blank)}"
     if wrong:
         sentence += f"; {not_real(wrong)}"
+    standing = [
+        part
+        for part in (
+            _standing(copies, "the attacked classes"),
+            _standing(largest, f"class {_class_of(largest[0])}, the largest," if largest else ""),
+        )
+        if part
+    ]
+    if not standing:
+        return f"{sentence}."
+    return f"{sentence}. {' and '.join(standing)} stand in it as they are."
+
+
+def _standing(copies: Sequence[Finding], whose: str) -> str:
+    """Return how many real records stand in the release, and of how many where that is known."""
+    if not copies:
+        return ""
     # What is kept of a comparison does not say of how many.
-    details = [f.result.details for f in copies if "copied" in f.result.details]
-    if not details:
-        return sentence + "."
-    copied, total = (sum(int(each[key]) for each in details) for key in ("copied", "distinct_real"))
-    return (
-        f"{sentence}. {copied} of the {total} real records of the attacked classes stand in it as they are."
-    )
+    if any("copied" not in f.result.details for f in copies):
+        return f"{sum(f.certain_records for f in copies)} real records of {whose}"
+    copied, total = (sum(int(f.result.details[key]) for f in copies) for key in ("copied", "distinct_real"))
+    return f"{copied} of the {total} real records of {whose}"
 
 
 def computed_in_vain(result: AttackResult) -> int:
     """Return how many of the computed records are not real, as far as they were held against the real table."""
     return int((result.evidence["real_row"] < 0).sum()) if "real_row" in result.evidence else 0
+
+
+def with_a_blank(count: int) -> str:
+    """Return in words that records have a value, filled in before the release was made, that the real one lacks."""
+    return f"{count} of them {'has' if count == 1 else 'have'} a value where the real record has a blank"
 
 
 def not_real(count: int) -> str:
@@ -202,7 +266,7 @@ def judge(findings: Sequence[Finding], guarantee: Guarantee, naming: Sequence[st
 def _judge(findings: Sequence[Finding], guarantee: Guarantee) -> Verdict:
     gravest = max(findings, key=lambda f: f.result.interval[0], default=None)
     lower = 0.0 if gravest is None else gravest.result.interval[0]
-    if records_read_out(findings):
+    if any(f.certain_records for f in findings):
         return Verdict("exposed", _read_out(findings))
     if gravest is not None and lower >= EXPOSED_FROM:
         return Verdict(
@@ -212,7 +276,8 @@ def _judge(findings: Sequence[Finding], guarantee: Guarantee) -> Verdict:
     weak = weakness(guarantee)
     proven = guarantee.status == "proven" and weak is None
     if proven and lower <= PROTECTED_UP_TO:
-        return Verdict("protected", f"No attack succeeded, and the release carries a guarantee. {guarantee}")
+        tried = "No attack succeeded, and" if findings else "No attack could be run, but"
+        return Verdict("protected", f"{tried} the release carries a guarantee. {guarantee}")
     if guarantee.status == "proven" and not proven:
         reason = f"its guarantee of {weak}"
     elif proven:
@@ -221,4 +286,6 @@ def _judge(findings: Sequence[Finding], guarantee: Guarantee) -> Verdict:
         reason = "its guarantee is nominal, not proven"
     else:
         reason = "it carries no guarantee"
+    if not findings:
+        return Verdict("unproven", f"No attack could be run on this table, and {reason}.")
     return Verdict("unproven", f"No attack that was run reads people out of this table, but {reason}.")
