@@ -375,6 +375,22 @@ def test_columns_with_gaps_and_dates_have_their_part() -> None:
     np.testing.assert_allclose(released.loc[proof["row"], shared].to_numpy(), between, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("dtype", ["datetime64[s]", "datetime64[us]", "datetime64[us, Europe/Berlin]"])
+@pytest.mark.parametrize("date", ["9999-12-31", "1600-02-29"])
+def test_dates_beyond_the_range_of_nanoseconds(dtype: str, date: str) -> None:
+    rng = np.random.default_rng(0)
+    released = pd.DataFrame(synthetic(rng.normal(size=(30, 4)), 600), columns=list("abcd"))
+    days = pd.Series(np.datetime64("2020-01-01", "s") + rng.integers(0, 1000, 600).astype("m8[D]"))
+    days[rng.random(600) < 0.2] = np.datetime64(date, "s")
+    zone = dtype.partition(", ")[2].rstrip("]") or None
+    released["end"] = days.dt.tz_localize(zone).astype(dtype)
+    result = ReconSMOTE().run(released)
+    assert len(result.records) > 10 and result.records["end"].dtype == released["end"].dtype
+    # What stands in the release comes back to the day.
+    result = ReconSMOTE().run(released.iloc[:, :4].assign(end=released["end"].iloc[0]))
+    assert (result.records["end"] == released["end"].iloc[0]).all()
+
+
 def test_single_precision() -> None:
     real = np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32)
     result = ReconSMOTE().run(synthetic(real, 1200).astype(np.float32))
