@@ -391,6 +391,22 @@ def test_dates_beyond_the_range_of_nanoseconds(dtype: str, date: str) -> None:
     assert (result.records["end"] == released["end"].iloc[0]).all()
 
 
+@pytest.mark.parametrize("kind", ["str", "category", "boolean"])
+def test_what_is_missing_together_with_a_number_may_have_been_filled_in_too(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    real = rng.normal(size=(30, 4)).round(3)
+    released = pd.DataFrame(np.vstack([real, synthetic(real, 600)]), columns=list("abcd"))
+    gone = rng.random(len(released)) < 0.1
+    released["d"] = released["d"].mask(gone)
+    given = pd.Series(True if kind == "boolean" else "mg/dl", index=released.index, dtype=object)
+    released["unit"] = given.mask(gone).astype(kind)
+    result = ReconSMOTE().run(released)
+    shown = {tuple(row) for row in released.dropna()[["a", "b", "c"]].to_numpy().tolist()}
+    stands = np.array([tuple(row) in shown for row in result.records[["a", "b", "c"]].to_numpy().tolist()])
+    assert stands.any() and not stands.all()
+    assert (result.estimated["unit"].to_numpy() == ~stands).all()
+
+
 def test_single_precision() -> None:
     real = np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32)
     result = ReconSMOTE().run(synthetic(real, 1200).astype(np.float32))
