@@ -33,7 +33,6 @@ def headline(result: Any, label: str, certain: int) -> str:
 
 
 def _reconstructed(result: Any, label: str, certain: int) -> str:
-    found = len(result.records)
     if "distinct_real" in result.details:
         records = f"{certain} of the {result.details['distinct_real']} real records of class {label!r}"
         if left_out := len(result.details.get("columns_left_out", ())):
@@ -41,7 +40,7 @@ def _reconstructed(result: Any, label: str, certain: int) -> str:
             compared = result.details["columns"] - left_out
             records += f" that differ in the {compared} column{'s' if compared != 1 else ''} compared"
     else:
-        records = f"{found or 'No'} real record{'s' if found > 1 else ''} of class {label!r}"
+        records = f"{certain or 'No'} real record{'s' if certain > 1 else ''} of class {label!r}"
     sentence = f"{records} can be computed from the released rows alone"
     if columns := columns_read([Finding(result, sentence, certain)]):
         sentence += f", {columns}"
