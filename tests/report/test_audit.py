@@ -387,6 +387,16 @@ def test_records_that_are_not_in_the_real_table_are_told(augmented, real):
     assert found.certain_records == 0 and "another table" in found.headline
 
 
+@pytest.mark.parametrize(
+    ("wrong", "told"), [(1, "1 that was computed is not in"), (2, "2 that were computed are not in")]
+)
+def test_one_record_is_told_in_the_singular(wrong, told):
+    evidence = pd.DataFrame({"age": 1.0, "columns_read": 1, "real_row": [-1] * wrong})
+    details = {"distinct_real": 5, "columns": 1, "columns_estimated": ()}
+    result = AttackResult("ReconSMOTE", "reconstruction", 0.0, (0.0, 0.5), evidence, details)
+    assert f"; {told} the real table" in headline(result, "ill", 0)
+
+
 @pytest.mark.parametrize("changed", [lambda x: x.round(1), lambda x: x * 1.001], ids=["rounded", "scaled"])
 def test_near_copies_are_exposed_without_a_holdout(real, changed):
     numbers = list(real.columns[:-1])

@@ -47,8 +47,8 @@ def _reconstructed(result: Any, label: str, certain: int) -> str:
     if (wrong := computed_in_vain(result)) and certain:
         sentence += f"; {not_real(wrong)}"
     elif wrong:
-        sentence += f"; {wrong} that {'was' if wrong == 1 else 'were'} computed "
-        sentence += "are not in the real table, or the release was made from another table"
+        computed = "1 that was computed is" if wrong == 1 else f"{wrong} that were computed are"
+        sentence += f"; {computed} not in the real table, or the release was made from another table"
     return sentence + "."
 
 
