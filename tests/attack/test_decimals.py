@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 from imblearn.over_sampling import SMOTE
 
 from oversafe.attack import DistinSMOTE
@@ -61,3 +62,18 @@ def test_zeros_and_bounds_are_no_measurements() -> None:
     values = np.random.default_rng(3).normal(size=(400, 4))
     assert told_by_decimals(pd.DataFrame(np.maximum(values, 0.0))) is None
     assert told_by_decimals(pd.DataFrame(np.clip(values, -1, 1))) is None
+
+
+@pytest.mark.parametrize("decimals", [0, 2])
+def test_large_numbers_are_no_computed_ones(decimals: int) -> None:
+    # Of the turnover of large firms a float does not hold eight decimals.
+    rng = np.random.default_rng(4)
+    size = np.where(rng.random(300) < 0.4, 4e8, 5e5)[:, None] * rng.lognormal(0, 0.3, (300, 3))
+    assert told_by_decimals(pd.DataFrame(size.round(decimals))) is None
+
+
+def test_rows_between_large_ones_are_computed() -> None:
+    X, n = augmented()
+    large = pd.concat([(X.head(n) * 1e5).round(1), X.tail(-n) * 1e5])
+    told = told_by_decimals(large)
+    assert told is not None and told.real[:n].mean() > 0.9 and told.added[n:].mean() > 0.98

@@ -20,6 +20,8 @@ _LEAST = 5
 _IN_DOUBT = 0.02
 # The share of the rows about which they must tell: tables of many decimals have a few short values too.
 _TOLD = 0.9
+# The last digits of a float are those of the arithmetic: beyond so many steps every number seems to be whole.
+_STEPS = 2.0**44
 
 
 @dataclass(frozen=True)
@@ -78,11 +80,14 @@ def told_by_decimals(frame: pd.DataFrame) -> Told | None:
 
 def _is_whole(values: FloatArray, decimals: int) -> BoolArray:
     """Return which values have no more decimals than these."""
-    # Beyond this every float is whole.
-    small = np.abs(values) < 2.0**50 / 10.0**decimals
-    steps = np.where(small, values, 0) * 10.0**decimals
-    near = np.abs(steps - np.round(steps)) <= 4 * np.finfo(float).eps * np.maximum(np.abs(steps), 1)
-    return near & small
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Of a large number a float holds fewer decimals: it is told by those.
+        held = np.floor(np.log10(_STEPS / np.maximum(np.abs(values), 1)))
+        steps = values * 10.0 ** np.clip(held, 0, decimals)
+        near: BoolArray = np.abs(steps - np.round(steps)) <= 4 * np.finfo(float).eps * np.maximum(
+            np.abs(steps), 1
+        )
+    return near
 
 
 def _between(inner: FloatArray, outer: FloatArray) -> bool:
