@@ -54,13 +54,18 @@ def told_by_decimals(frame: pd.DataFrame) -> Told | None:
         The table.
     """
     few, many, columns = [], [], []
+    once = ~frame.duplicated().to_numpy()
     for position, dtype in enumerate(frame.dtypes):
         if not pd.api.types.is_float_dtype(dtype):
             continue
         values = frame.iloc[:, position].to_numpy(dtype=float, na_value=np.nan)
         short, long = _is_whole(values, _FEW), ~_is_whole(values, _MANY) & ~np.isnan(values)
         kinds, counts = np.unique(values[short], return_counts=True)
-        if min(len(kinds) - 1, int(long.sum())) >= _LEAST and _between(values[long], kinds):
+        if (
+            min(len(kinds) - 1, int(long.sum())) >= _LEAST
+            and _between(values[long], kinds)
+            and _hardly_repeat(values[long & once])
+        ):
             short &= values != kinds[counts.argmax()]
             few.append(short)
             many.append(long)
@@ -93,3 +98,8 @@ def _is_whole(values: FloatArray, decimals: int) -> BoolArray:
 def _between(inner: FloatArray, outer: FloatArray) -> bool:
     """Whether values lie within the range of others, as interpolated ones do; gaps may hide an end of the range."""
     return bool(((inner < outer.min()) | (inner > outer.max())).mean() <= _IN_DOUBT)
+
+
+def _hardly_repeat(values: FloatArray) -> bool:
+    """Whether values differ, as interpolated ones do; converted from other units they are as coarse as before."""
+    return len(np.unique(values)) >= (1 - _IN_DOUBT) * len(values)
