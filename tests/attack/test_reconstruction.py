@@ -391,6 +391,17 @@ def test_dates_beyond_the_range_of_nanoseconds(dtype: str, date: str) -> None:
     assert (result.records["end"] == released["end"].iloc[0]).all()
 
 
+@pytest.mark.parametrize(
+    "written",
+    [lambda x: x.round(6), lambda x: x.round(3), lambda x: x.astype(np.float32)],
+    ids=["6", "3", "single"],
+)
+def test_standardized_whole_numbers_give_nothing(written) -> None:
+    X = np.random.default_rng(1).integers(0, 4, (300, 4)).astype(float)
+    result = ReconSMOTE().run(written((X - X.mean(axis=0)) / X.std(axis=0)))
+    assert len(result.records) == 0
+
+
 @pytest.mark.parametrize("kind", ["str", "category", "boolean"])
 def test_what_is_missing_together_with_a_number_may_have_been_filled_in_too(kind: str) -> None:
     rng = np.random.default_rng(0)
