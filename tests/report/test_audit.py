@@ -20,6 +20,7 @@ from oversafe.protect import HistogramSynthesizer, RandomOverSampler
 from oversafe.report.cells import told_risk
 from oversafe.report.demo import demo_schema
 from oversafe.report.headlines import headline
+from oversafe.report.material import Material
 
 
 @pytest.fixture(scope="module")
@@ -374,6 +375,21 @@ def test_a_real_table_in_other_units_does_not_clear_a_release(real, scaler):
     )
     assert swapped.verdict.level == "exposed"
     assert not audit(release, "diagnosis", real=scaled.assign(diagnosis=y)).warnings
+
+
+def test_other_units_that_cover_the_same_range_do_not_clear_a_release():
+    rng = np.random.default_rng(1)
+    y = pd.Series(np.where(rng.random(600) < 0.12, "ill", "well"))
+    X = pd.DataFrame(rng.beta(2, 2, (600, 5)).round(4), columns=list("abcde"))
+    scaled = MinMaxScaler().set_output(transform="pandas").fit_transform(X)
+    for table in (scaled, X.assign(a=X["a"] * 1.05)):
+        made, labels = SMOTE(random_state=0).fit_resample(table, y)
+        report = audit(made.assign(y=labels), "y", real=X.assign(y=y))
+        assert report.verdict.level == "exposed" and "same units" in report.warnings[0]
+    # What was rounded is where it was, and noise is no unit.
+    made, labels = SMOTE(random_state=0).fit_resample(X, y)
+    for moved in (made.round(2), made + rng.normal(size=made.shape) * 0.01):
+        assert Material.of(moved.assign(y=labels), "y", X.assign(y=y), None).same_units
 
 
 def test_one_column_in_other_units(augmented, real):
