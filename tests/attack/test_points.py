@@ -68,6 +68,20 @@ def test_whole_numbers_are_exact_to_half_a_unit(dtype: str) -> None:
     assert points.coarse == {2: pytest.approx(0.5)}
 
 
+@pytest.mark.parametrize(
+    "written", [lambda x: x.round(6), lambda x: x.astype(np.float32)], ids=["decimals", "single"]
+)
+def test_rounded_values_at_a_few_levels_are_as_exact_as_these(written) -> None:
+    rng = np.random.default_rng(0)
+    levels = (rng.integers(0, 4, (300, 3)) - 1.5) / np.sqrt(1.25)
+    points = read_points(written(levels))
+    assert list({**points.errors, **points.coarse}.values()) == pytest.approx([0.5 / np.sqrt(1.25)] * 3)
+    # Not where interpolated values lie between them, or the error is given.
+    between = written(np.vstack([levels, levels[::-1] * 0.3 + levels * 0.7, rng.normal(size=(600, 3))]))
+    assert max(read_points(between).errors.values()) < 1e-5
+    assert max(read_points(written(levels), 1e-6).errors.values()) < 1e-5
+
+
 def test_tolerance_in_the_units_of_some_columns() -> None:
     X = np.random.default_rng(0).normal(size=(100, 3)) * [1, 10, 100]
     points = read_points(X, {0: 0.001, 1: 0.01, 2: 0.1})

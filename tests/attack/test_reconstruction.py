@@ -375,6 +375,49 @@ def test_columns_with_gaps_and_dates_have_their_part() -> None:
     np.testing.assert_allclose(released.loc[proof["row"], shared].to_numpy(), between, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("dtype", ["datetime64[s]", "datetime64[us]", "datetime64[us, Europe/Berlin]"])
+@pytest.mark.parametrize("date", ["9999-12-31", "1600-02-29"])
+def test_dates_beyond_the_range_of_nanoseconds(dtype: str, date: str) -> None:
+    rng = np.random.default_rng(0)
+    released = pd.DataFrame(synthetic(rng.normal(size=(30, 4)), 600), columns=list("abcd"))
+    days = pd.Series(np.datetime64("2020-01-01", "s") + rng.integers(0, 1000, 600).astype("m8[D]"))
+    days[rng.random(600) < 0.2] = np.datetime64(date, "s")
+    zone = dtype.partition(", ")[2].rstrip("]") or None
+    released["end"] = days.dt.tz_localize(zone).astype(dtype)
+    result = ReconSMOTE().run(released)
+    assert len(result.records) > 10 and result.records["end"].dtype == released["end"].dtype
+    # What stands in the release comes back to the day.
+    result = ReconSMOTE().run(released.iloc[:, :4].assign(end=released["end"].iloc[0]))
+    assert (result.records["end"] == released["end"].iloc[0]).all()
+
+
+@pytest.mark.parametrize(
+    "written",
+    [lambda x: x.round(6), lambda x: x.round(3), lambda x: x.astype(np.float32)],
+    ids=["6", "3", "single"],
+)
+def test_standardized_whole_numbers_give_nothing(written) -> None:
+    X = np.random.default_rng(1).integers(0, 4, (300, 4)).astype(float)
+    result = ReconSMOTE().run(written((X - X.mean(axis=0)) / X.std(axis=0)))
+    assert len(result.records) == 0
+
+
+@pytest.mark.parametrize("kind", ["str", "category", "boolean"])
+def test_what_is_missing_together_with_a_number_may_have_been_filled_in_too(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    real = rng.normal(size=(30, 4)).round(3)
+    released = pd.DataFrame(np.vstack([real, synthetic(real, 600)]), columns=list("abcd"))
+    gone = rng.random(len(released)) < 0.1
+    released["d"] = released["d"].mask(gone)
+    given = pd.Series(True if kind == "boolean" else "mg/dl", index=released.index, dtype=object)
+    released["unit"] = given.mask(gone).astype(kind)
+    result = ReconSMOTE().run(released)
+    shown = {tuple(row) for row in released.dropna()[["a", "b", "c"]].to_numpy().tolist()}
+    stands = np.array([tuple(row) in shown for row in result.records[["a", "b", "c"]].to_numpy().tolist()])
+    assert stands.any() and not stands.all()
+    assert (result.estimated["unit"].to_numpy() == ~stands).all()
+
+
 def test_single_precision() -> None:
     real = np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32)
     result = ReconSMOTE().run(synthetic(real, 1200).astype(np.float32))

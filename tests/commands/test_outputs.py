@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -135,6 +136,23 @@ def test_a_page_replaces_no_file_of_somebody_else(run, table, command, mine):
     done = run(command, "t.csv", "-l", "y", "--report", "page.html")
     assert done.returncode == 2 and f"{mine!r} exists already" in done.stderr
     assert (table / mine).read_text() == "mine"
+
+
+def test_a_page_replaces_no_file_that_cannot_be_read(run, table, monkeypatch):
+    (table / "page.html").write_text("theirs")
+    opened = Path.open
+
+    def refused(path, *args, **settings):
+        # Root, as tests may be run, is refused no file.
+        if path.name == "page.html":
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *args, **settings)
+
+    monkeypatch.setattr(Path, "open", refused)
+    done = run("audit", "t.csv", "-l", "y", "--report", "page.html")
+    assert done.returncode == 2 and "oversafe did not write it" in done.stderr
+    monkeypatch.undo()
+    assert (table / "page.html").read_text() == "theirs"
 
 
 @pytest.mark.parametrize("mine", ["report.html", "smote_release.csv"])

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oversafe.attack import ExactCopies
+from oversafe.attack import AttackResult, ExactCopies
 from oversafe.attack.release_attacks import ClassTables, attack_steps
 from oversafe.data import load_dataset
 from oversafe.experiment.certainty import with_certain_records
@@ -121,3 +121,21 @@ def test_who_is_there_by_chance_is_not_told_from_the_others():
         if (found := step.run()) is not None:
             results.append(with_certain_records(found, tables)[0])
     assert "no more than chance" in not_run["NaiveDistinguisher on class 'ill'"]
+
+
+def test_records_of_which_nothing_was_read_are_not_counted():
+    evidence = pd.DataFrame({"columns_read": 7.5, "count": [3, 0, 2, 0, 0]})
+    evidence.columns = ["columns_read", "columns_read"]
+    alone = AttackResult("ReconSMOTE", "reconstruction", 0.5, (0.4, 0.6), evidence)
+    tables = ClassTables("ill", people(0))
+    assert with_certain_records(alone, tables)[1] == 2
+    # Of those that are real the first was read, and estimated again; the fourth was only estimated.
+    held = AttackResult(
+        "ReconSMOTE",
+        "reconstruction",
+        0.5,
+        (0.4, 0.6),
+        evidence.assign(real_row=[8, 8, -1, 5, -1]),
+        {"recovered": 2},
+    )
+    assert with_certain_records(held, ClassTables("ill", people(0), people(1)))[1] == 1

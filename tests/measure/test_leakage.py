@@ -100,14 +100,33 @@ def test_scores_of_a_leaking_release_are_refused():
     )
 
 
-def test_a_record_that_stands_in_the_table_twice_is_no_chance():
+def test_a_record_that_stands_in_the_table_twice_makes_no_chance_of_the_others():
     table = people(110, 0)
     twice = pd.concat([table, table.head(1), table.head(3)])
     release = pd.concat([table, people(330, 1)])
     once, again = (release_overlap(release, real) for real in (table, twice))
-    assert again.shared == 110 and again.expected == pytest.approx(once.expected)
-    # The one who is there three times is no chance either.
-    assert release_overlap(pd.concat([table.head(1), people(300, 1)]), twice).is_leakage
+    # Whether the three are the same records again or what several people have cannot be told.
+    assert again.shared == 110 and again.expected == pytest.approx(once.expected + 3)
+    assert again.is_leakage
+    assert release_overlap(pd.concat([table.tail(1), people(300, 1)]), twice).is_leakage
+
+
+@pytest.mark.parametrize("share", [0.15, 0.3, 1.0])
+def test_copies_are_found_in_a_table_with_many_duplicates(share):
+    table = people(80, 0)
+    real = pd.concat([table, table.sample(frac=share, random_state=0)])
+    overlap = release_overlap(real.sample(300, replace=True, random_state=1), real)
+    assert overlap.is_leakage and overlap.shared > 70
+
+
+def test_what_several_people_have_who_were_not_measured_is_no_copy():
+    def unmeasured(n, seed):
+        values = np.random.default_rng(seed).lognormal(1, 1, (n, 5)).round(3)
+        values[: n // 20] = 0.0
+        return pd.DataFrame(values)
+
+    overlap = release_overlap(unmeasured(600, 1), unmeasured(200, 2))
+    assert overlap.shared == 1 and overlap.probability > 0.1
 
 
 def test_people_who_are_alike_still_count_as_chance():
@@ -115,3 +134,19 @@ def test_people_who_are_alike_still_count_as_chance():
     release, real = (pd.DataFrame(rng.integers(0, 3, (200, 4))) for _ in range(2))
     overlap = release_overlap(release, real)
     assert overlap.expected / overlap.possible > 0.5 and not overlap.is_leakage
+
+
+def test_people_of_kinds_that_recur_still_count_as_chance():
+    # A hundred and fifty kinds of people in columns that go together; half of the people differ from their kind.
+    kinds = np.random.default_rng(0).integers(0, 1000, (150, 6))
+
+    def of_kinds(n, seed):
+        rng = np.random.default_rng(seed)
+        rows = kinds[rng.integers(0, 150, n)]
+        for row in np.flatnonzero(rng.random(n) < 0.5):
+            rows[row, rng.choice(6, 2, replace=False)] = rng.integers(0, 1000, 2)
+        return pd.DataFrame(rows)
+
+    for seed in range(5):
+        overlap = release_overlap(of_kinds(600, seed), of_kinds(200, 50 + seed))
+        assert overlap.shared > 20 and overlap.probability > 0.01

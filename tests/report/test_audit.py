@@ -20,6 +20,7 @@ from oversafe.protect import HistogramSynthesizer, RandomOverSampler
 from oversafe.report.cells import told_risk
 from oversafe.report.demo import demo_schema
 from oversafe.report.headlines import headline
+from oversafe.report.material import Material
 from oversafe.report.not_run import what_was_left_out
 
 
@@ -434,6 +435,21 @@ def test_a_real_table_in_other_units_does_not_clear_a_release(real, scaler):
     assert not audit(release, "diagnosis", real=scaled.assign(diagnosis=y)).warnings
 
 
+def test_other_units_that_cover_the_same_range_do_not_clear_a_release():
+    rng = np.random.default_rng(1)
+    y = pd.Series(np.where(rng.random(600) < 0.12, "ill", "well"))
+    X = pd.DataFrame(rng.beta(2, 2, (600, 5)).round(4), columns=list("abcde"))
+    scaled = MinMaxScaler().set_output(transform="pandas").fit_transform(X)
+    for table in (scaled, X.assign(a=X["a"] * 1.05)):
+        made, labels = SMOTE(random_state=0).fit_resample(table, y)
+        report = audit(made.assign(y=labels), "y", real=X.assign(y=y))
+        assert report.verdict.level == "exposed" and "same units" in report.warnings[0]
+    # What was rounded is where it was, and noise is no unit.
+    made, labels = SMOTE(random_state=0).fit_resample(X, y)
+    for moved in (made.round(2), made + rng.normal(size=made.shape) * 0.01):
+        assert Material.of(moved.assign(y=labels), "y", X.assign(y=y), None).same_units
+
+
 def test_one_column_in_other_units(augmented, real):
     report = audit(augmented.assign(mean_radius=augmented["mean_radius"] * 100), "diagnosis", real=real)
     assert report.verdict.level == "exposed" and "'mean_radius';" in report.warnings[0]
@@ -443,6 +459,16 @@ def test_records_that_are_not_in_the_real_table_are_told(augmented, real):
     other = real.assign(**{c: real[c].sample(frac=1, random_state=0).to_numpy() for c in real.columns[:5]})
     found = by_name(audit(augmented, "diagnosis", real=other))["ReconSMOTE"]
     assert found.certain_records == 0 and "another table" in found.headline
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"), [(1, "1 that was computed is not in"), (2, "2 that were computed are not in")]
+)
+def test_one_record_is_told_in_the_singular(wrong, told):
+    evidence = pd.DataFrame({"age": 1.0, "columns_read": 1, "real_row": [-1] * wrong})
+    details = {"distinct_real": 5, "columns": 1, "columns_estimated": ()}
+    result = AttackResult("ReconSMOTE", "reconstruction", 0.0, (0.0, 0.5), evidence, details)
+    assert f"; {told} the real table" in headline(result, "ill", 0)
 
 
 @pytest.mark.parametrize("changed", [lambda x: x.round(1), lambda x: x * 1.001], ids=["rounded", "scaled"])

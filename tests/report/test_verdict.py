@@ -93,6 +93,13 @@ def test_what_is_estimated_is_not_called_certain():
     )
 
 
+def test_records_of_which_nothing_was_read_are_not_told():
+    assert judge([read_out("a", 2, [2, 0, 1, 0], ("age",))], NONE).sentence == (
+        "2 real records were read out of this table with certainty, 1 of them in all 2 columns, "
+        "the others in at least 1 (other values of 'age' are estimates, marked as such)."
+    )
+
+
 @pytest.mark.parametrize(("low", "told"), [(0.9954, "at least 99 %"), (1.0, "100 %"), (0.5, "at least 50 %")])
 def test_nothing_succeeds_more_often_than_always(low, told):
     sentence = judge([finding(low)], NONE).sentence

@@ -20,6 +20,8 @@ _LEAST = 5
 _IN_DOUBT = 0.02
 # The share of the rows about which they must tell: tables of many decimals have a few short values too.
 _TOLD = 0.9
+# The last digits of a float are those of the arithmetic: beyond so many steps every number seems to be whole.
+_STEPS = 2.0**44
 
 
 @dataclass(frozen=True)
@@ -52,13 +54,18 @@ def told_by_decimals(frame: pd.DataFrame) -> Told | None:
         The table.
     """
     few, many, columns = [], [], []
+    once = ~frame.duplicated().to_numpy()
     for position, dtype in enumerate(frame.dtypes):
         if not pd.api.types.is_float_dtype(dtype):
             continue
         values = frame.iloc[:, position].to_numpy(dtype=float, na_value=np.nan)
         short, long = _is_whole(values, _FEW), ~_is_whole(values, _MANY) & ~np.isnan(values)
         kinds, counts = np.unique(values[short], return_counts=True)
-        if min(len(kinds) - 1, int(long.sum())) >= _LEAST and _between(values[long], kinds):
+        if (
+            min(len(kinds) - 1, int(long.sum())) >= _LEAST
+            and _between(values[long], kinds)
+            and _hardly_repeat(values[long & once])
+        ):
             short &= values != kinds[counts.argmax()]
             few.append(short)
             many.append(long)
@@ -78,13 +85,21 @@ def told_by_decimals(frame: pd.DataFrame) -> Told | None:
 
 def _is_whole(values: FloatArray, decimals: int) -> BoolArray:
     """Return which values have no more decimals than these."""
-    # Beyond this every float is whole.
-    small = np.abs(values) < 2.0**50 / 10.0**decimals
-    steps = np.where(small, values, 0) * 10.0**decimals
-    near = np.abs(steps - np.round(steps)) <= 4 * np.finfo(float).eps * np.maximum(np.abs(steps), 1)
-    return near & small
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Of a large number a float holds fewer decimals: it is told by those.
+        held = np.floor(np.log10(_STEPS / np.maximum(np.abs(values), 1)))
+        steps = values * 10.0 ** np.clip(held, 0, decimals)
+        near: BoolArray = np.abs(steps - np.round(steps)) <= 4 * np.finfo(float).eps * np.maximum(
+            np.abs(steps), 1
+        )
+    return near
 
 
 def _between(inner: FloatArray, outer: FloatArray) -> bool:
     """Whether values lie within the range of others, as interpolated ones do; gaps may hide an end of the range."""
     return bool(((inner < outer.min()) | (inner > outer.max())).mean() <= _IN_DOUBT)
+
+
+def _hardly_repeat(values: FloatArray) -> bool:
+    """Whether values differ, as interpolated ones do; converted from other units they are as coarse as before."""
+    return len(np.unique(values)) >= (1 - _IN_DOUBT) * len(values)

@@ -35,6 +35,8 @@ _MOST_WEIGHT = 16.0
 _TELLING = 0.01
 # Values with more decimals than this are taken for exact.
 _MOST_DECIMALS = 8
+# From so many rows for each value on a column is taken to have no values between them.
+_ROWS_PER_LEVEL = 2
 
 
 @dataclass(frozen=True)
@@ -193,6 +195,10 @@ def read_points(X: Any, tolerance: float | dict[int, float] | None = None) -> Po
     # Below the smallest normal number the last place is no longer relative.
     arithmetic = epsilon * (4 * (largest / span) + 1) + 4 * (np.finfo(float).smallest_subnormal / span)
     error = np.maximum(arithmetic, _stated_error(values, columns, span, tolerance))
+    if tolerance is None:
+        # Rounded values at a few levels are no more exact than the levels are far apart: interpolated ones lie between.
+        levels = np.array([_half_level(values[:, i]) for i in range(len(columns))]) / span
+        error = np.where(error > EXACT, np.maximum(error, levels), error)
     # Within a coarse error anything agrees with anything.
     same = _dependent_columns(distinct, np.where(error > _TELLING, 0.0, 2 * error))
     weight = _weights(error, same)
@@ -245,6 +251,12 @@ def _stated_error(
         return np.full(len(columns), float(tolerance))
     half_steps = [_half_step(values[:, i]) for i in range(len(columns))]
     return np.array(half_steps) / span
+
+
+def _half_level(values: FloatArray) -> float:
+    """Return half of the smallest step between the levels at which a column's values stand; 0 if they are many."""
+    levels = np.unique(values)
+    return float(np.diff(levels).min()) / 2 if 1 < len(levels) <= len(values) / _ROWS_PER_LEVEL else 0.0
 
 
 def _half_step(values: FloatArray) -> float:

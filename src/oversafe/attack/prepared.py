@@ -13,6 +13,8 @@ from oversafe.attack.points import FloatArray, IntArray, as_frame
 
 # Dates are counted in the largest of these in which all of a column are whole.
 _UNITS = ("1D", "1h", "1min", "1s", "1ms", "1us", "1ns")
+# The largest float below 2^63: stamps are whole numbers of 64 bits.
+_LAST_STAMP = np.nextafter(2.0**63, 0)
 
 
 @dataclass(frozen=True)
@@ -45,10 +47,9 @@ class Prepared:
         for position in range(records.shape[1]):
             column = records.iloc[:, position]
             if position in self.units:
-                dtype = given.dtypes.iloc[position]
                 # An estimate keeps its time of the day, or it would be farther off than is stated.
                 count = column.where((column - column.round()).abs() > 1e-6, column.round())
-                column = (_zero(dtype) + count * self.units[position]).astype(dtype)
+                column = _dates(count, self.units[position], given.iloc[:, position])
             columns[position] = column
         return pd.DataFrame(columns, index=records.index).set_axis(records.columns, axis=1)
 
@@ -109,11 +110,20 @@ def in_numbers(table: pd.DataFrame, units: Mapping[int, pd.Timedelta]) -> pd.Dat
 def _count(column: pd.Series, unit: pd.Timedelta) -> FloatArray:
     if not pd.api.types.is_datetime64_any_dtype(column.dtype):
         column = pd.to_datetime(column, errors="coerce")
-    return ((column - _zero(column.dtype)) / unit).to_numpy(dtype=float, na_value=np.nan)
+    # In the column's own resolution: in nanoseconds, 9999-12-31 for "no end" would be beyond the range.
+    stamps = column.to_numpy(dtype=f"datetime64[{column.dt.unit}]")
+    counts: FloatArray = stamps.view(np.int64) / (unit / pd.Timedelta(1, column.dt.unit))
+    return np.where(np.isnat(stamps), np.nan, counts)
 
 
-def _zero(dtype: Any) -> pd.Timestamp:
-    return pd.Timestamp(0, tz=getattr(dtype, "tz", None))
+def _dates(count: pd.Series, unit: pd.Timedelta, like: pd.Series) -> pd.Series:
+    """Return counted dates in the dtype of a column; estimates beyond what it can hold are put at its ends."""
+    steps = count.to_numpy(dtype=float) * (unit / pd.Timedelta(1, like.dt.unit))
+    stamps = np.clip(np.round(steps), -_LAST_STAMP, _LAST_STAMP).astype(f"datetime64[{like.dt.unit}]")
+    dates = pd.Series(stamps, index=count.index)
+    if like.dt.tz is not None:
+        dates = dates.dt.tz_localize("UTC").dt.tz_convert(like.dt.tz)
+    return dates.astype(like.dtype)
 
 
 def _unit(column: pd.Series) -> pd.Timedelta:

@@ -386,7 +386,10 @@ def _perhaps_filled(records: pd.DataFrame, released: IntArray, given: pd.DataFra
     hidden = released < 0
     gaps = [p for p in np.flatnonzero(given.isna().any().to_numpy()) if records.iloc[:, p].notna().any()]
     for position in gaps:
-        values = records.iloc[:, position].to_numpy(dtype=float)
+        column = records.iloc[:, position]
+        # Text that all rows without gaps share is known of the records too.
+        is_number = pd.api.types.is_numeric_dtype(column.dtype)
+        values = (column if is_number else pd.Series(pd.factorize(column)[0])).to_numpy(dtype=float)
         rounded = np.round(values / max(_EQUAL * np.ptp(values), 1e-300))
         shared, counts = np.unique(rounded[hidden], return_counts=True)
         if len(counts) and counts.max() > 1:

@@ -120,10 +120,13 @@ def _check_own(path: Path, remedy: str) -> None:
     try:
         with path.open("rb") as file:
             start = file.read(_LONGEST_MARK)
-    except OSError:
-        # There is none, or it is told when it is written.
+        own = not start or any(mark in start for mark in _OWN_MARKS)
+    except FileNotFoundError:
         return
-    if start and not any(mark in start for mark in _OWN_MARKS):
+    except OSError:
+        # In a shared folder a file can be replaced that cannot be read.
+        own = False
+    if not own:
         raise InputError(f"{str(path)!r} exists already, and oversafe did not write it; {remedy}")
 
 

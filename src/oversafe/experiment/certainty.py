@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from oversafe.attack import AttackResult
 from oversafe.attack.base import wilson_interval
 from oversafe.attack.copies import as_released, difference_interval, is_copy
@@ -21,8 +24,8 @@ _BY_CHANCE = 1e-4
 def with_certain_records(result: Any, tables: ClassTables) -> tuple[Any, int]:
     """Return a result and how many real records it names with certainty.
 
-    Records that ReconSMOTE names, and real ones that stand in the release, are read out with certainty; the other
-    attacks speak of chances. In a table of a few categories every release has real rows. They count where chance has a
+    Records of which ReconSMOTE reads a value, and real ones that stand in the release, are read out with certainty; the
+    other attacks speak of chances. In a table of a few categories every release has real rows. They count where chance has a
     probability below one in ten thousand: by Fisher's exact test where rows of other people stand there too, and given
     how common their values are. Either will do where surely a tenth more of the real rows stand there than of others,
     or no row of others does. Without other people's rows the values also tell what chance gives, where columns that go
@@ -30,7 +33,7 @@ def with_certain_records(result: Any, tables: ClassTables) -> tuple[Any, int]:
     """
     found = result.details
     if result.name == "ReconSMOTE":
-        return result, len(result.records) if tables.truth is None else int(found["recovered"])
+        return result, _computed(result)
     if result.name != "ExactCopies" or not found["copied"]:
         return result, 0
     overlap = release_overlap(tables.release, as_released(tables.real, tables.release))
@@ -49,6 +52,20 @@ def with_certain_records(result: Any, tables: ClassTables) -> tuple[Any, int]:
         certain = certain or (not found["copied_holdout"] and by_values < _BY_CHANCE)
     result = replace(result, details={**result.details, "more_than_chance": certain})
     return result, int(found["copied"]) if certain else 0
+
+
+def _computed(result: AttackResult) -> int:
+    """Return how many records were computed, less those of which every value is an estimate."""
+    read = _own(result, "columns_read") > 0
+    if "recovered" not in result.details:
+        return int(read.sum())
+    rows = _own(result, "real_row")
+    return int(result.details["recovered"]) - len(np.setdiff1d(rows[rows >= 0], rows[read]))
+
+
+def _own(result: AttackResult, name: str) -> NDArray[np.int64]:
+    """Return what an attack says about its records; the table may have a column of that name too."""
+    return result.evidence.loc[:, [name]].iloc[:, -1].to_numpy()
 
 
 def _less_chance(result: AttackResult, overlap: Overlap) -> AttackResult:

@@ -15,13 +15,14 @@ from oversafe.errors import InputError
 
 IntArray = NDArray[np.int64]
 HashArray = NDArray[np.uint64]
+FloatArray = NDArray[np.float64]
 
 # Below this probability of as many matches by chance the release is refused.
 _IMPLAUSIBLE = 1e-6
 # Matches are counted among all rows, and among those that chance hardly puts into a release.
 _RARE = (1.0, 1e-1, 1e-2, 1e-3, 1e-5)
-# Up to this share of a table's rows, and so many, may be records that stand in it twice.
-_SAME_RECORDS, _MOST_REPEATED = 0.1, 300
+# Repeated rows are the same records if at least this share of them has nobody like them; so many are looked at.
+_SAME_RECORDS, _MOST_REPEATED = 0.9, 300
 
 
 @dataclass(frozen=True)
@@ -75,15 +76,17 @@ def release_overlap(release: Any, test: Any, train: Any = None) -> Overlap:
     In a table with a column of many digits a single test row therefore gives the leakage away, while in a small
     table of categories, where a leak cannot be told from chance, nothing is refused. When the
     training rows are not given the other test rows stand in for them, and the share of test rows that
-    repeat one another is added, since as many may repeat a training row. A few rows that repeat another in numbers
-    that nobody else has are the same record twice, and counted once.
+    repeat one another is added, since as many may repeat a training row. Rows that repeat another in numbers that
+    nobody else has are the same record again, which says nothing about the other rows, or what several people have who
+    were not measured (zeros throughout): they do not count there, and are themselves expected as often again.
 
     Matches are counted among all test rows, and among those of small chance alone, with a correction for looking
     several times.
     """
     codes, n_numbers = _codes({"real": test, "release": release, "train": train})
+    repeats = np.zeros(0)
     if train is None:
-        codes["real"] = _each_once(codes["real"], n_numbers)
+        codes["real"], repeats = _each_once(codes["real"], n_numbers)
     sums = {name: _row_hashes(code) for name, code in codes.items()}
     distinct = np.unique(sums["real"], return_index=True)[1]
     if train is not None:
@@ -95,7 +98,9 @@ def release_overlap(release: Any, test: Any, train: Any = None) -> Overlap:
     chance = _chance(codes["real"][:, distinct], codes[base], n_released, own=train is None)
     if train is None:
         n = len(sums["real"])
-        chance = np.minimum(1.0, chance + (n - len(distinct)) / n * n_released / n)
+        # What stands there several times may be what several people have.
+        again = np.maximum((n - len(distinct)) / n, repeats[distinct])
+        chance = np.minimum(1.0, chance + again * n_released / n)
     looks = [
         poisson.sf(int(found[rare].sum()) - 1, float(chance[rare].sum()))
         for rare in (chance <= limit for limit in _RARE)
@@ -126,29 +131,31 @@ def _codes(tables: dict[str, Any]) -> tuple[dict[str, IntArray], int]:
     return dict(zip(records.codes, parts, strict=True)), records.n_numbers
 
 
-def _each_once(rows: IntArray, n_numbers: int) -> IntArray:
-    """Return the rows without those that are the same record again rather than another person with the same values.
+def _each_once(rows: IntArray, n_numbers: int) -> tuple[IntArray, FloatArray]:
+    """Return the rows without those that repeat another although nobody is like it, and how often each is repeated.
 
     Where people agree in everything by chance, more of them agree in most things. A row that is repeated although
-    nobody else has half of its numbers stands there twice. Where many do, such rows are what people are like.
+    nobody else has half of its numbers is the same record again, unless other repeated ones show what people are like.
     """
     _, first, which, counts = np.unique(
         _row_hashes(rows), return_index=True, return_inverse=True, return_counts=True
     )
     repeated = np.flatnonzero(counts > 1)
-    again = int((counts[repeated] - 1).sum())
-    if not again or n_numbers < 2 or again > min(_SAME_RECORDS * rows.shape[1], _MOST_REPEATED):
-        return rows
+    # Beyond what is usual: a table may hold everybody twice.
+    repeats = np.maximum(counts - np.median(counts), 0)[which]
+    if not len(repeated) or n_numbers < 2 or len(repeated) > _MOST_REPEATED:
+        return rows, repeats
     others = rows[:n_numbers, first]
     same = []
     for row in repeated:
         alike = (others == others[:, [row]]).sum(axis=0)
         alike[row] = 0
         same.append(2 * int(alike.max()) < n_numbers)
-    once = np.ones(rows.shape[1], dtype=bool)
-    once[np.isin(which, repeated[same])] = False
+    if np.mean(same) < _SAME_RECORDS:
+        return rows, repeats
+    once = np.isin(which, repeated[same], invert=True)
     once[first] = True
-    return rows[:, once]
+    return rows[:, once], repeats[once]
 
 
 def _values(codes: IntArray) -> HashArray:

@@ -33,7 +33,6 @@ def headline(result: Any, label: str, certain: int) -> str:
 
 
 def _reconstructed(result: Any, label: str, certain: int) -> str:
-    found = len(result.records)
     if "distinct_real" in result.details:
         records = f"{certain} of the {result.details['distinct_real']} real records of class {label!r}"
         if left_out := len(result.details.get("columns_left_out", ())):
@@ -41,7 +40,7 @@ def _reconstructed(result: Any, label: str, certain: int) -> str:
             compared = result.details["columns"] - left_out
             records += f" that differ in the {compared} column{'s' if compared != 1 else ''} compared"
     else:
-        records = f"{found or 'No'} real record{'s' if found > 1 else ''} of class {label!r}"
+        records = f"{certain or 'No'} real record{'s' if certain > 1 else ''} of class {label!r}"
     sentence = f"{records} can be computed from the released rows alone"
     if columns := columns_read([Finding(result, sentence, certain)]):
         sentence += f", {columns}"
@@ -50,8 +49,8 @@ def _reconstructed(result: Any, label: str, certain: int) -> str:
     if (wrong := computed_in_vain(result)) and certain:
         sentence += f"; {not_real(wrong)}"
     elif wrong:
-        sentence += f"; {wrong} that {'was' if wrong == 1 else 'were'} computed "
-        sentence += "are not in the real table, or the release was made from another table"
+        computed = "1 that was computed is" if wrong == 1 else f"{wrong} that were computed are"
+        sentence += f"; {computed} not in the real table, or the release was made from another table"
     return sentence + "."
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pandas.api.types import is_any_real_numeric_dtype
 
 from oversafe.attack.copies import is_copy
@@ -18,6 +19,8 @@ from oversafe.data.schema import check_table
 from oversafe.errors import InputError
 from oversafe.report.kinds import made_alike
 from oversafe.text import did_you_mean, listed, shorten
+
+FloatArray = NDArray[np.float64]
 
 # How long the attacks take in comparison, for the time that is left. The first two need the release alone, the
 # next three the real table too, the others also a holdout.
@@ -36,6 +39,9 @@ _ALONE, _WITH_REAL = 2, 5
 # Two samples' largest difference of their distributions (Kolmogorov, Smirnov) from which they are told to hardly
 # overlap, or to be unlike; of fewer values it says nothing.
 _ELSEWHERE, _UNLIKE, _FEW = 0.9, 0.4, 7
+# Values are in other units if they differ by at least this share of their range, and by less than this share of that
+# when both are scaled to the same range.
+_MOVED, _ALIKE = 0.01, 0.001
 
 
 @dataclass(frozen=True)
@@ -194,6 +200,18 @@ class Material:
         return max(1, len(self.attacked_classes())) * sum(list(_WORK.values())[:n]) + others
 
 
+def _is_scaled(release: FloatArray, real: FloatArray) -> bool:
+    """Whether these are the values of a class that was left as it is, in other units that cover the same range."""
+    if len(release) != len(real):
+        return False
+    release, real = np.sort(release), np.sort(real)
+    with np.errstate(all="ignore"):
+        moved = np.abs(release - real).max() / np.ptp(real)
+        left = np.abs((release - release[0]) / np.ptp(release) - (real - real[0]) / np.ptp(real)).max()
+        # What noise or rounding moved is not elsewhere when both are scaled alike.
+        return bool(moved > _MOVED and left < moved * _ALIKE)
+
+
 def _other_units(release: pd.DataFrame, real: pd.DataFrame, label: str, columns: list[str]) -> list[str]:
     """Return the columns of numbers whose values hardly overlap between two tables, in none of their classes.
 
@@ -210,7 +228,9 @@ def _other_units(release: pd.DataFrame, real: pd.DataFrame, label: str, columns:
         values = [table[name].to_numpy(dtype=float, na_value=np.nan) for table in (release, real)]
         parts = [[v[(k == of) & ~np.isnan(v)] for v, k in zip(values, keys, strict=True)] for of in shared]
         found = [ks_2samp(*pair, method="asymp").statistic for pair in parts if min(map(len, pair)) >= _FEW]
-        if found:
+        if any(_is_scaled(*pair) for pair in parts if min(map(len, pair)) >= _FEW):
+            apart[name] = 1.0
+        elif found:
             apart[name] = min(found)
     others = [name for name, distance in apart.items() if distance >= _ELSEWHERE]
     unlike = [name for name, distance in apart.items() if distance >= _UNLIKE]

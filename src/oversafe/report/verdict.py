@@ -122,6 +122,8 @@ def columns_read(findings: Sequence[Finding]) -> str:
     if not found:
         return ""
     counts = pd.concat([result.evidence["columns_read"] for result in found])
+    # Records of which every value is an estimate are not counted either.
+    counts = counts[counts > 0]
     columns = max(result.details["columns"] for result in found)
     most, least = int(counts.max()), int(counts.min())
 
