@@ -3,13 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from imblearn.ensemble import BalancedBaggingClassifier, EasyEnsembleClassifier, RUSBoostClassifier
 from imblearn.pipeline import make_pipeline as make_sampling_pipeline
 from joblib import Parallel, delayed, parallel_config
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
-from sklearn.feature_selection import RFE, RFECV
+from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.feature_selection import RFE, RFECV, SelectFromModel
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
@@ -19,8 +20,10 @@ from sklearn.model_selection import (
     cross_validate,
 )
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler, minmax_scale
+from sklearn.semi_supervised import SelfTrainingClassifier
 
 from oversafe.data import Schema
 from oversafe.errors import InputError
@@ -162,6 +165,42 @@ def test_parts_of_ensembles_promise_what_they_are_fitted_to(data):
     assert len(whole.guarantee_.caveats) == 1 and "random_state" in whole.guarantee_.caveats[0]
     pairs = OneVsOneClassifier(model).fit(X, numbers).estimators_[0].guarantee_
     assert pairs.status == "nominal" and "chosen by their labels" in pairs.caveats[0]
+
+
+def test_what_earlier_fits_say_is_not_paid_for(data):
+    X, y = data[0], (data[1] == "usual").astype(int)
+    model = PrivateLogisticRegression(data_norm=4.0, classes=[0, 1])
+    unlabelled = np.where(np.arange(len(y)) % 3 == 0, -1, y)
+    trained = SelfTrainingClassifier(model, threshold=0.5).fit(X, unlabelled).estimator_.guarantee_
+    assert trained.status == "nominal" and "what earlier fits" in trained.caveats[0]
+    both = np.column_stack([y, 1 - y])
+    for link in ClassifierChain(model, cv=2).fit(X, both).estimators_:
+        assert link.guarantee_.status == "nominal" and "what earlier fits" in link.guarantee_.caveats[0]
+    # Here the further column is a label of the same record.
+    for link in ClassifierChain(model).fit(X, both).estimators_:
+        assert link.guarantee_.status == "proven"
+
+
+def test_ensembles_that_balance_rows_prove_nothing(data):
+    X, y = data[0], (data[1] == "usual").astype(int)
+    model = PrivateLogisticRegression(data_norm=4.0, classes=[0, 1])
+    for ensemble in (EasyEnsembleClassifier(1, model), BalancedBaggingClassifier(model, n_estimators=1)):
+        guarantee = ensemble.fit(X, y).estimators_[0][-1].guarantee_
+        assert any(caveat.endswith("RandomUnderSampler") for caveat in guarantee.caveats)
+    # Weights are refused before anything is fitted.
+    for boosted in (AdaBoostClassifier(model), RUSBoostClassifier(model)):
+        with pytest.raises(ValueError, match="sample_weight"):
+            boosted.fit(X, y)
+
+
+def test_outputs_and_chosen_columns_keep_their_word(data):
+    X, y = data[0], (data[1] == "usual").astype(int)
+    model = PrivateLogisticRegression(data_norm=4.0, classes=[0, 1])
+    for part in MultiOutputClassifier(model).fit(X, np.column_stack([y, 1 - y])).estimators_:
+        assert part.guarantee_.status == "proven"
+    chosen = make_pipeline(SelectFromModel(model, threshold=-1.0), model).fit(X, y)
+    assert chosen[0].estimator_.guarantee_.status == "proven"
+    assert chosen[-1].guarantee_.caveats[0].endswith("SelectFromModel")
 
 
 @pytest.mark.filterwarnings("always::oversafe.learn.TuningWarning")

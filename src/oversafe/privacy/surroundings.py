@@ -24,6 +24,7 @@ _STEPS = "earlier steps of the pipeline were fitted to the data, which nobody pa
 _STACKED = (
     "the columns are what other models, fitted to the same data, say; this figure leaves their costs out"
 )
+_FED_BACK = "labels, columns or weights are what earlier fits to the same data say; this figure leaves their costs out"
 _HIDDEN = (
     "fitted in a worker process or thread, where what was done around it cannot be seen; fit with n_jobs=1"
 )
@@ -33,7 +34,7 @@ _WARNINGS = {
     CALIBRATED: "a threshold or a calibration is fitted to the data around a private model without privacy, and every "
     "fit of the model costs privacy; the guarantee covers one model alone",
 }
-# Calls of scikit-learn that fit a model among other things, by their qualified names.
+# Calls of scikit-learn and imbalanced-learn that fit a model among other things, by their qualified names.
 _CALLS = {
     "BaseSearchCV.fit": TUNED,
     "RFE._fit": TUNED,
@@ -45,6 +46,10 @@ _CALLS = {
     "CalibratedClassifierCV.fit": CALIBRATED,
     "_fit_classifier_calibrator_pair": CALIBRATED,
     "_fit_ovo_binary": _CHOSEN,
+    "SelfTrainingClassifier.fit": _FED_BACK,
+    "IterativeImputer.fit_transform": _FED_BACK,
+    "BaseWeightBoosting.fit": _FED_BACK,
+    "RUSBoostClassifier.fit": _FED_BACK,
 }
 # Where joblib runs work that was handed out; with Dask it has a call of its own.
 _BATCHES = {"BatchedCalls.__call__", "Batch.__call__"}
@@ -97,8 +102,8 @@ def _frames() -> Iterator[Any]:
 def _in_worker() -> bool:
     """Return whether the stack begins in a worker of joblib, so that it lacks whatever started the work.
 
-    Nothing on the stack of a worker says that nothing hidden matters: cross-validation alone looks the same there as the
-    rounds of a ``SequentialFeatureSelector``, and either may be a step behind a scaler.
+    Nothing on the stack of a worker says that nothing hidden matters: cross-validation alone looks the same there as
+    the rounds of a ``SequentialFeatureSelector``, and either may be a step behind a scaler.
     """
     hidden, work = False, ""
     for frame in _frames():
@@ -114,8 +119,8 @@ def _in_worker() -> bool:
 
 
 def _limit(frame: Any) -> str | None:
-    """Return how a call of scikit-learn limits the guarantee of what it fits, None where it does not."""
-    if "sklearn" not in frame.f_code.co_filename:
+    """Return how a call of scikit-learn or imbalanced-learn limits what it fits, None where it does not."""
+    if not any(package in frame.f_code.co_filename for package in ("sklearn", "imblearn")):
         return None
     name, local = frame.f_code.co_qualname, frame.f_locals
     # Cross-validation alone fits with no settings; a search gives some.
@@ -126,6 +131,9 @@ def _limit(frame: Any) -> str | None:
     # What the first models say is there when the last one is fitted.
     if name == "_BaseStacking.fit" and "X_meta" in local:
         return _STACKED
+    # Without cross-validation the further columns are the labels, which are part of the record.
+    if name == "_BaseChain.fit" and getattr(local.get("self"), "cv", None) is not None:
+        return _FED_BACK
     return _CALLS.get(name)
 
 
