@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oversafe.attack._kernels import row_hashes
+from oversafe.checks import check_pandas
 from oversafe.errors import InputError
 
 FloatArray = NDArray[np.float64]
@@ -290,6 +291,7 @@ def _weights(error: FloatArray, same: IntArray) -> FloatArray:
 
 def as_frame(X: Any) -> pd.DataFrame:
     """Return a table as a DataFrame, or say what it lacks."""
+    check_pandas(X)
     if not isinstance(X, pd.DataFrame):
         array = np.asarray(X)
         if array.ndim != 2:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oversafe.checks import check_choice
+from oversafe.checks import check_choice, check_pandas
 from oversafe.data.column import Column
 from oversafe.data.encode import column_codes
 from oversafe.data.schema import Schema
@@ -268,6 +268,7 @@ class Surroundings:
 
 def as_frame(X: Any) -> pd.DataFrame:
     """Return a table as a DataFrame whose columns are named by text."""
+    check_pandas(X)
     if isinstance(X, pd.DataFrame):
         frame = X.copy(deep=False)
         frame.columns = [str(name) for name in X.columns]

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import tomli_w
 
+from oversafe.checks import check_pandas
 from oversafe.data.column import Column
 from oversafe.errors import InputError
 from oversafe.text import MOST_NAMES, did_you_mean, listed
@@ -256,6 +257,7 @@ def check_given_schema(schema: Any) -> None:
 
 def check_table(table: pd.DataFrame) -> None:
     """Refuse what is no table: nothing in it, or two columns of one name."""
+    check_pandas(table)
     if not isinstance(table, pd.DataFrame):
         raise InputError(f"a {type(table).__name__} was given as a table; give a pandas DataFrame")
     if table.shape[1] == 0:

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from oversafe.checks import check_random_state, check_share
+from oversafe.checks import check_pandas, check_random_state, check_share
 from oversafe.data.column import Column
 from oversafe.data.encode import column_codes
 from oversafe.data.labels import check_label_kind, found_classes, in_order
@@ -161,6 +161,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
     def _read_table(self, X: Any) -> tuple[Any, Schema | None, list[str]]:
         """Return numbers as an array, or a table of mixed kinds with its schema; and what was read unpaid."""
         schema = self.schema
+        check_pandas(X)
         if isinstance(X, pd.DataFrame) and not X.columns.is_unique:
             check_table(X)
         if schema is None and not _is_mixed(X):
@@ -182,6 +183,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         return table, inferred, [COLUMNS_READ]
 
     def _read_again(self, X: Any) -> Any:
+        check_pandas(X)
         if self._feature_schema() is None:
             return validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False)
         if not isinstance(X, pd.DataFrame):

@@ -16,7 +16,7 @@ from scipy import stats
 
 from oversafe.attack.game import is_protector, released, seeded_copy
 from oversafe.attack.records import Records, read_records
-from oversafe.checks import check_count
+from oversafe.checks import check_count, check_pandas
 from oversafe.data.column import value_keys
 from oversafe.errors import InputError
 from oversafe.measure.classifiers import Classifiers, make_classifiers, tuned
@@ -242,6 +242,7 @@ def half_width(by_fold: Any, n_folds: int) -> Any:
 
 def as_table(X: Any, y: Any) -> tuple[pd.DataFrame, pd.Series]:
     """Return features and labels as pandas has them, numbered from 0."""
+    check_pandas(X)
     table = X.reset_index(drop=True) if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
     labels = y.reset_index(drop=True) if isinstance(y, pd.Series) else pd.Series(np.asarray(y).ravel())
     if len(table) != len(labels):

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from oversafe.checks import check_choice, check_random_state
+from oversafe.checks import check_choice, check_pandas, check_random_state
 from oversafe.data.labels import check_labels
 from oversafe.data.schema import Schema, check_given_schema, check_table, features_of
 from oversafe.errors import InputError
@@ -320,6 +320,7 @@ class Shape:
     @classmethod
     def of(cls, X: Any, y: Any) -> Shape:
         """Return the shape of what was given."""
+        check_pandas(X)
         if isinstance(X, pd.DataFrame):
             kind, columns = "frame", X.columns
             dtype: Any = {str(k): v for k, v in X.dtypes.items() if isinstance(v, pd.SparseDtype)}
