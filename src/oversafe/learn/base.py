@@ -162,6 +162,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         """Return numbers as an array, or a table of mixed kinds with its schema; and what was read unpaid."""
         schema = self.schema
         check_pandas(X)
+        X = _gaps_as_nan(X)
         if isinstance(X, pd.DataFrame) and not X.columns.is_unique:
             check_table(X)
         if schema is None and not _is_mixed(X):
@@ -184,6 +185,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
 
     def _read_again(self, X: Any) -> Any:
         check_pandas(X)
+        X = _gaps_as_nan(X)
         if self._feature_schema() is None:
             return validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False)
         if not isinstance(X, pd.DataFrame):
@@ -333,6 +335,14 @@ def private_counts(
         return np.array([max(n - ones, 1.0), ones])
     noisy = noisy_counts(counts, sensitivity=2, epsilon=epsilon, random_state=rng)
     return positive_counts(noisy, n).astype(np.float64)
+
+
+def _gaps_as_nan(X: Any) -> Any:
+    """Return an array of objects with gaps that every conversion to numbers knows; anything else as it is."""
+    if isinstance(X, np.ndarray) and X.dtype == object:
+        gaps = pd.isna(X)
+        return np.where(gaps, np.nan, X) if gaps.any() else X
+    return X
 
 
 def _is_mixed(X: Any) -> bool:

@@ -10,12 +10,14 @@ import numpy as np
 import pandas as pd
 from imblearn.utils import check_target_type
 from numpy.typing import NDArray
+from pandas.api.types import is_object_dtype
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from oversafe.checks import check_choice, check_pandas, check_random_state
 from oversafe.data.labels import check_labels
+from oversafe.data.objects import are_dates, as_objects
 from oversafe.data.schema import Schema, check_given_schema, check_table, features_of
 from oversafe.errors import InputError
 from oversafe.privacy.accountant import limit_rows
@@ -316,6 +318,9 @@ class Shape:
         self.label_kind = label_kind
         self.label_name = label_name
         self.label_dtype = label_dtype
+        # The columns of objects, and those among them that hold days.
+        self.objects: list[str] = []
+        self.dates: list[str] = []
 
     @classmethod
     def of(cls, X: Any, y: Any) -> Shape:
@@ -365,9 +370,11 @@ class Shape:
         else:
             values = X.toarray() if self.kind.startswith("sparse") else _as_array(X)
             table = pd.DataFrame(values, columns=self.columns)
-            if self.dtype is not None and self.dtype == object:
-                table = table.infer_objects()
         check_table(table)
+        self.objects = [str(name) for name, dtype in table.dtypes.items() if is_object_dtype(dtype)]
+        self.dates = [name for name in self.objects if are_dates(table[name])]
+        if self.kind != "frame" and self.objects:
+            table = table.infer_objects()
         return table.reset_index(drop=True)
 
     def labels(self, y: Any) -> pd.Series:
@@ -390,6 +397,7 @@ class Shape:
     def forget_dtypes(self) -> None:
         """Keep only what does not depend on the values."""
         self.dtype = {} if self.kind == "frame" else None
+        self.objects = self.dates = []
         if isinstance(self.label_dtype, pd.CategoricalDtype):
             self.label_dtype = "category"
         else:
@@ -397,6 +405,9 @@ class Shape:
 
     def restore(self, table: pd.DataFrame, labels: pd.Series) -> tuple[Any, Any]:
         """Return the result in the form in which X and y were given."""
+        for name in self.dates if self.kind != "frame" else self.objects:
+            if name in table.columns:
+                table = table.assign(**{name: as_objects(table[name], dates=name in self.dates)})
         if self.kind == "frame":
             X: Any = table.astype(self.dtype).set_axis(self.columns, axis=1)
         else:
