@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from imblearn.utils import check_target_type
 from numpy.typing import NDArray
-from pandas.api.types import is_object_dtype
+from pandas.api.types import is_datetime64_any_dtype, is_object_dtype, is_string_dtype
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -318,6 +318,8 @@ class Shape:
         self.label_kind = label_kind
         self.label_name = label_name
         self.label_dtype = label_dtype
+        # Arrow's texts and times have names that pandas reads as those of its own.
+        self.arrow: dict[str, Any] = {}
         # The columns of objects, and those among them that hold days.
         self.objects: list[str] = []
         self.dates: list[str] = []
@@ -371,6 +373,7 @@ class Shape:
             values = X.toarray() if self.kind.startswith("sparse") else _as_array(X)
             table = pd.DataFrame(values, columns=self.columns)
         check_table(table)
+        self.arrow = {str(k): v for k, v in table.dtypes.items() if isinstance(v, pd.ArrowDtype)}
         self.objects = [str(name) for name, dtype in table.dtypes.items() if is_object_dtype(dtype)]
         self.dates = [name for name in self.objects if are_dates(table[name])]
         if self.kind != "frame" and self.objects:
@@ -397,7 +400,7 @@ class Shape:
     def forget_dtypes(self) -> None:
         """Keep only what does not depend on the values."""
         self.dtype = {} if self.kind == "frame" else None
-        self.objects = self.dates = []
+        self.arrow, self.objects, self.dates = {}, [], []
         if isinstance(self.label_dtype, pd.CategoricalDtype):
             self.label_dtype = "category"
         else:
@@ -408,6 +411,12 @@ class Shape:
         for name in self.dates if self.kind != "frame" else self.objects:
             if name in table.columns:
                 table = table.assign(**{name: as_objects(table[name], dates=name in self.dates)})
+        for name, dtype in self.arrow.items():
+            if name in table.columns and (
+                (dtype.kind == "M" and is_datetime64_any_dtype(table[name].dtype))
+                or (dtype.type is str and is_string_dtype(table[name]))
+            ):
+                table = table.assign(**{name: table[name].astype(dtype)})
         if self.kind == "frame":
             X: Any = table.astype(self.dtype).set_axis(self.columns, axis=1)
         else:
