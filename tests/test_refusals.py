@@ -34,6 +34,21 @@ def test_settings_that_nobody_can_use(method, given, said):
         method(**given).fit(X, y)
 
 
+@pytest.mark.parametrize("rows", [60, 3000])
+@pytest.mark.parametrize(
+    "method", [PrivateLogisticRegression, BalancedSynthesisClassifier, PrivateClassifier, PrivateMixture]
+)
+def test_a_class_alone_or_twice_is_no_choice(method, rows):
+    table, labels = np.resize(X, (rows, 2)), np.resize(y, rows)
+    with pytest.raises(InputError, match=r"classes = \[0, 0, 1\] was given; give .* once$"):
+        method(classes=[0, 0, 1]).fit(table, labels)
+    if method is not PrivateMixture:
+        with pytest.raises(
+            InputError, match=r"classes = \[0\] was given; give at least two labels, each once$"
+        ):
+            method(classes=[0]).fit(table, labels)
+
+
 def test_settings_of_protectors():
     with pytest.raises(InputError, match="domains = 'public' was given; use 'data' or 'private'"):
         PrivateMixture(domains="public").fit(X, y)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from oversafe.checks import check_count, check_pandas
 from oversafe.data.column import Column
 from oversafe.data.encode import column_codes, domain_codes
-from oversafe.data.labels import found_classes
+from oversafe.data.labels import declared_classes, found_classes
 from oversafe.data.schema import Schema, check_table
 from oversafe.errors import InputError
 from oversafe.learn.base import private_tags, refuse_weights
@@ -121,6 +121,8 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
         """
         refuse_weights(refused)
         check_count("n_samples", self.n_samples, 2)
+        if self.classes is not None:
+            declared_classes(self.classes)
         table, labels = self._read(X, y)
         inner = self._synthesizer().fit(table, labels)
         self.__dict__.pop("guarantee_", None)
