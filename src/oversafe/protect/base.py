@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from numbers import Real
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -15,8 +16,8 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from oversafe.checks import check_choice, check_pandas, check_random_state
-from oversafe.data.labels import check_labels
+from oversafe.checks import check_choice, check_count, check_pandas, check_random_state
+from oversafe.data.labels import check_labels, in_order
 from oversafe.data.objects import are_dates, as_objects
 from oversafe.data.schema import Schema, check_given_schema, check_table, features_of
 from oversafe.errors import InputError
@@ -26,6 +27,9 @@ from oversafe.privacy.ledger import pay
 from oversafe.privacy.surroundings import surrounding_caveats, warn_if_tuned
 
 Material = tuple[pd.DataFrame, pd.Series]
+# imbalanced-learn's words for balance, of those that make sense where all rows are new.
+_STRATEGIES = ("auto", "not majority", "minority", "all")
+_RATIO = "a ratio is for two classes, so use 'minority' or a dict of label to count"
 _SEVERAL = "labels in one column per class are checked all together; give them in one column"
 # About four gigabytes of numbers.
 _MOST_SPARSE_CELLS = 500_000_000
@@ -165,7 +169,7 @@ class Synthesizer(Protector):
     class_counts_: NDArray[np.int64]
     # What limits the guarantee because of where the fit was called from.
     _caveats: Sequence[str] = ()
-    sampling_strategy: str | Mapping[Any, int] | None
+    sampling_strategy: str | float | Mapping[Any, int] | None
     random_state: int | None
 
     def fit(self, X: Any, y: Any) -> Synthesizer:
@@ -248,20 +252,37 @@ class Synthesizer(Protector):
             for label, count in class_counts.items():
                 if label not in known:
                     raise InputError(f"class {label!r} was asked for; the classes are {list(known)}")
-                if count < 0:
-                    raise InputError(f"{count} rows of class {label!r} were asked for; give 0 or more")
-                counts[known[label]] = count
+                counts[known[label]] = check_count(f"the number of rows of class {label!r}", count, 0)
             return counts
-        total = int(self.class_counts_.sum()) if n is None else n
-        if total < 0:
-            raise InputError(f"{n} rows were asked for; give 0 or more")
-        if self.sampling_strategy == "auto":
-            if n is None:
-                return np.full(len(self.classes_), self.class_counts_.max(), dtype=np.int64)
-            return np.asarray(np.diff(np.linspace(0, total, len(self.classes_) + 1).round()), dtype=np.int64)
+        if n is not None:
+            check_count("n", n, 0)
+        if self.sampling_strategy is None or isinstance(self.sampling_strategy, Mapping):
+            shares = self.class_counts_ / max(self.class_counts_.sum(), 1)
+            return self.class_counts_ if n is None else rng.multinomial(n, shares)
+        wanted = self._wanted()
         if n is None:
-            return self.class_counts_
-        return rng.multinomial(total, self.class_counts_ / max(self.class_counts_.sum(), 1))
+            return wanted
+        # Of each class its share, and of all together just as many as were asked for.
+        weights = wanted if wanted.any() else np.ones_like(wanted)
+        ends = np.cumsum([0, *weights]) / weights.sum()
+        return np.asarray(np.diff((n * ends).round()), dtype=np.int64)
+
+    def _wanted(self) -> NDArray[np.int64]:
+        """Return the counts that a strategy asks for; it sees the classes' counts as they were paid for."""
+        counts, strategy = self.class_counts_, self.sampling_strategy
+        if isinstance(strategy, str) and strategy != "minority":
+            # All but the largest have its count then, so that nothing is left to do for it.
+            return np.full_like(counts, counts.max())
+        wanted, rarest = counts.copy(), int(np.argmin(counts))
+        if strategy == "minority":
+            wanted[rarest] = counts.max()
+            return wanted
+        if len(counts) != 2:
+            raise InputError(
+                f"sampling_strategy = {strategy!r} was given with {len(counts)} classes; {_RATIO}"
+            )
+        wanted[rarest] = round(float(cast(float, strategy)) * counts.max())
+        return wanted
 
     def _read_classes(self, labels: pd.Series) -> NDArray[np.int64]:
         """Set ``classes_`` and ``class_counts_`` as they are in the data, and return each row's place in them."""
@@ -273,11 +294,38 @@ class Synthesizer(Protector):
 
     def _check_strategy(self) -> None:
         strategy = self.sampling_strategy
-        if strategy is not None and strategy != "auto" and not isinstance(strategy, Mapping):
+        if strategy is None or isinstance(strategy, Mapping):
+            return
+        if isinstance(strategy, str) and strategy in _STRATEGIES:
+            return
+        if callable(strategy):
             raise InputError(
-                f"sampling_strategy = {strategy!r} was given; use None (keep the class shares), "
-                "'auto' (balance them) or a dict of label to count"
+                "sampling_strategy = a function was given, which would see the classes without paying; use a word, a "
+                "number or a dict of label to count"
             )
+        if isinstance(strategy, Real) and not isinstance(strategy, bool):
+            if not 0 < strategy <= 1:
+                raise InputError(
+                    f"sampling_strategy = {strategy!r} was given; a ratio is above 0 and at most 1"
+                )
+            declared = self._n_declared()
+            if declared not in (None, 2):
+                raise InputError(
+                    f"sampling_strategy = {strategy!r} was given with {declared} classes; {_RATIO}"
+                )
+            return
+        raise InputError(
+            f"sampling_strategy = {strategy!r} was given; use None (keep the class shares), 'auto', 'not majority' or "
+            "'all' (balance them), 'minority' (the rarest alone), for two classes the ratio of the rarer to the other, "
+            "or a dict of label to count"
+        )
+
+    def _n_declared(self) -> int | None:
+        """Return how many classes are declared, or None where none are."""
+        classes, schema = getattr(self, "classes", None), getattr(self, "schema", None)
+        if classes is None and schema is not None and schema.label is not None:
+            classes = schema[schema.label].categories
+        return None if classes is None else len(in_order(classes))
 
     def _limit_persons(self, table: pd.DataFrame, labels: pd.Series) -> tuple[pd.DataFrame, pd.Series]:
         """Return the table without the person column, with as many rows of each person as may be used."""
