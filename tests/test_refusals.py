@@ -54,6 +54,9 @@ def test_settings_of_protectors():
         PrivateMixture(domains="public").fit(X, y)
     with pytest.raises(InputError, match="random_state = 'a' was given"):
         SMOTE(random_state="a").fit_resample(X, y)
+    for method in (SMOTE, PrivateMixture):
+        with pytest.raises(InputError, match="y = None was given; give the class of each row"):
+            method().fit_resample(X, None)
 
 
 @pytest.mark.parametrize("method", [PrivateMixture, PrivateLogisticRegression])

@@ -6,7 +6,7 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -73,7 +73,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
     ledger: Any
     random_state: int | None
 
-    def fit(self, X: Any, y: Any, **refused: Any) -> Any:
+    def fit(self, X: Any, y: Any, **refused: Any) -> Self:
         """Learn to tell the classes apart.
 
         Parameters

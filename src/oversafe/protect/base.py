@@ -376,6 +376,8 @@ class Shape:
     def of(cls, X: Any, y: Any) -> Shape:
         """Return the shape of what was given."""
         check_pandas(X)
+        if y is None:
+            raise InputError("y = None was given; give the class of each row")
         if isinstance(X, pd.DataFrame):
             kind, columns = "frame", X.columns
             dtype: Any = {str(k): v for k, v in X.dtypes.items() if isinstance(v, pd.SparseDtype)}
