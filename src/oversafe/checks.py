@@ -50,6 +50,13 @@ def check_random_state(value: Any) -> None:
         ) from None
 
 
+def check_pandas(table: Any) -> None:
+    """Refuse a table of another library that pandas can take over; as an array it would lose its columns' names."""
+    library = type(table).__module__.partition(".")[0]
+    if library != "pandas" and hasattr(table, "to_pandas"):
+        raise InputError(f"a {library} {type(table).__name__} was given; use its to_pandas()")
+
+
 def _is(kind: type, value: Any) -> bool:
     # In Python True is a number; as a setting it is a slip.
     return isinstance(value, kind) and not isinstance(value, bool)

@@ -40,12 +40,12 @@ def labels():
 def test_labels_and_ranges_that_do_not_fit_are_named(make, table, labels):
     right = schema_of(0.0, 1.0)
     with pytest.warns(
-        MisfitWarning, match="300 rows with the labels .*'yes'.* count as 'No'.*declared: 'No', 'Yes'"
+        MisfitWarning, match="300 rows with the labels .*'yes'.* count as 'No'.*itself labelled 'No', 'Yes'"
     ):
         fitted = make(schema=right, classes=["Yes", "No"]).fit(table, labels)
     # The warning is no part of what others see.
     assert fitted.guarantee_.status == "proven"
-    with pytest.warns(MisfitWarning, match="no row has a label that is declared: '2'"):
+    with pytest.warns(MisfitWarning, match="no row is itself labelled '2'"):
         make(schema=right, classes=[0, 1, 2]).fit(table, (labels == "yes").astype(int))
     with pytest.warns(
         MisfitWarning, match="'x0' has 100% of its values outside of the declared range 100.0 to 200.0"

@@ -407,3 +407,15 @@ def test_a_list_of_categories_is_as_good_as_a_tuple():
     with pytest.raises(InputError, match="it should be a list") as raised:
         Column("ward", "categorical", "str", categories="x" * 500)
     assert len(str(raised.value)) < 200
+
+
+def test_a_schema_is_shown_in_a_line_or_two():
+    table = pd.DataFrame({f"c{i}": [0.5, 1.25] for i in range(40)}).assign(y=["a", "b"])
+    schema = Schema.infer(table, label="y").declare("c0", domain="public", source="a textbook")
+    shown = repr(schema)
+    assert shown.startswith("<Schema of 41 columns, 1 public: 'c0' continuous, 'c1' continuous")
+    assert shown.endswith("more; label 'y'>") and len(shown) < 400
+    assert (
+        repr(schema.drop(schema.names[2:]))
+        == "<Schema of 2 columns, 1 public: 'c0' continuous, 'c1' continuous>"
+    )

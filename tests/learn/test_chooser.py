@@ -26,6 +26,12 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
+def test_too_few_rows_are_told_of_with_a_way_out_that_there_is():
+    X, y = np.random.default_rng(0).random((400, 8)), np.arange(400) % 2
+    with pytest.raises(InputError, match=r"400 rows at epsilon = 0.1 .* are needed\); give a schema$"):
+        PrivateClassifier(0.1, classes=[0, 1], rare_share=0.5).fit(X, y)
+
+
 @pytest.mark.parametrize(
     ("facts", "chosen"),
     [

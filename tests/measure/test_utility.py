@@ -161,3 +161,12 @@ def test_bad_use():
         train_on_synthetic(None, X, y, classifiers="all")
     with pytest.raises(InputError, match="neither fit_resample nor fit and sample"):
         train_on_synthetic(3, X, y)
+    with pytest.raises(InputError, match=r"^the class SMOTE was given; give an object of it: SMOTE\(\)$"):
+        train_on_synthetic(SMOTE, X, y)
+    three = pd.Series(np.resize(["a", "b", "c"], 60))
+    for score in (
+        lambda: train_on_synthetic(None, X, three, positive="a"),
+        lambda: train_on_release((X, three), (clinic(60, 9)[0], three), positive="a"),
+    ):
+        with pytest.raises(InputError, match="`positive` was given, and there are more than two classes"):
+            score()

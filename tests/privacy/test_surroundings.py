@@ -3,12 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from imblearn.ensemble import BalancedBaggingClassifier, EasyEnsembleClassifier, RUSBoostClassifier
 from imblearn.pipeline import make_pipeline as make_sampling_pipeline
-from sklearn.base import BaseEstimator, TransformerMixin
+from joblib import Parallel, delayed, parallel_config
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
-from sklearn.feature_selection import RFE, RFECV
+from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.feature_selection import RFE, RFECV, SelectFromModel
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
@@ -17,12 +19,17 @@ from sklearn.model_selection import (
     TunedThresholdClassifierCV,
     cross_validate,
 )
-from sklearn.multiclass import OneVsOneClassifier
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler, minmax_scale
+from sklearn.semi_supervised import SelfTrainingClassifier
 
 from oversafe.data import Schema
-from oversafe.learn import PrivateLogisticRegression, TuningWarning
+from oversafe.errors import InputError
+from oversafe.experiment import run_grid
+from oversafe.learn import PrivateBaggingClassifier, PrivateLogisticRegression, TuningWarning
+from oversafe.privacy import Ledger
 from oversafe.protect import SMOTE, GaussianCopula, HistogramSynthesizer
 
 CLASSES = ["rare", "usual"]
@@ -39,11 +46,11 @@ def learner(**settings):
     return PrivateLogisticRegression(data_norm=4.0, classes=CLASSES, **settings)
 
 
-def synthesizer(X, **settings):
+def synthesizer(X, classes=CLASSES, **settings):
     schema = Schema.infer(pd.DataFrame(X, columns=["x0", "x1"]))
     for name in schema.names:
         schema = schema.declare(name, domain="public", source="a textbook")
-    return HistogramSynthesizer(schema=schema, classes=CLASSES, **settings)
+    return HistogramSynthesizer(schema=schema, classes=classes, **settings)
 
 
 def test_steps_that_saw_the_data_are_named(data):
@@ -160,6 +167,42 @@ def test_parts_of_ensembles_promise_what_they_are_fitted_to(data):
     assert pairs.status == "nominal" and "chosen by their labels" in pairs.caveats[0]
 
 
+def test_what_earlier_fits_say_is_not_paid_for(data):
+    X, y = data[0], (data[1] == "usual").astype(int)
+    model = PrivateLogisticRegression(data_norm=4.0, classes=[0, 1])
+    unlabelled = np.where(np.arange(len(y)) % 3 == 0, -1, y)
+    trained = SelfTrainingClassifier(model, threshold=0.5).fit(X, unlabelled).estimator_.guarantee_
+    assert trained.status == "nominal" and "what earlier fits" in trained.caveats[0]
+    both = np.column_stack([y, 1 - y])
+    for link in ClassifierChain(model, cv=2).fit(X, both).estimators_:
+        assert link.guarantee_.status == "nominal" and "what earlier fits" in link.guarantee_.caveats[0]
+    # Here the further column is a label of the same record.
+    for link in ClassifierChain(model).fit(X, both).estimators_:
+        assert link.guarantee_.status == "proven"
+
+
+def test_ensembles_that_balance_rows_prove_nothing(data):
+    X, y = data[0], (data[1] == "usual").astype(int)
+    model = PrivateLogisticRegression(data_norm=4.0, classes=[0, 1])
+    for ensemble in (EasyEnsembleClassifier(1, model), BalancedBaggingClassifier(model, n_estimators=1)):
+        guarantee = ensemble.fit(X, y).estimators_[0][-1].guarantee_
+        assert any(caveat.endswith("RandomUnderSampler") for caveat in guarantee.caveats)
+    # Weights are refused before anything is fitted.
+    for boosted in (AdaBoostClassifier(model), RUSBoostClassifier(model)):
+        with pytest.raises(ValueError, match="sample_weight"):
+            boosted.fit(X, y)
+
+
+def test_outputs_and_chosen_columns_keep_their_word(data):
+    X, y = data[0], (data[1] == "usual").astype(int)
+    model = PrivateLogisticRegression(data_norm=4.0, classes=[0, 1])
+    for part in MultiOutputClassifier(model).fit(X, np.column_stack([y, 1 - y])).estimators_:
+        assert part.guarantee_.status == "proven"
+    chosen = make_pipeline(SelectFromModel(model, threshold=-1.0), model).fit(X, y)
+    assert chosen[0].estimator_.guarantee_.status == "proven"
+    assert chosen[-1].guarantee_.caveats[0].endswith("SelectFromModel")
+
+
 @pytest.mark.filterwarnings("always::oversafe.learn.TuningWarning")
 def test_a_search_is_warned_of_once(data):
     for search in (GridSearchCV(learner(), {"C": [0.1, 1.0, 10.0]}, cv=3), RFECV(learner(), cv=3)):
@@ -184,3 +227,67 @@ def test_what_promises_nothing_is_not_warned_of(data):
     GridSearchCV(pipeline, {"logisticregression__C": [1.0, 5.0]}, cv=2).fit(X, y)
     # Cross-validation alone chooses nothing.
     cross_validate(make_sampling_pipeline(synthesizer(X), LogisticRegression()), X, y, cv=2)
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_a_worker_cannot_see_what_was_done_around_it(data, backend):
+    X, y = data[0], (data[1] == "usual").astype(int)
+    model = PrivateLogisticRegression(data_norm=4.0, classes=[0, 1])
+    voting = VotingClassifier([("a", model)], n_jobs=2, voting="soft")
+    generator = make_sampling_pipeline(synthesizer(X, [0, 1]), LogisticRegression())
+    inner = VotingClassifier([("a", generator)], n_jobs=2)
+    with parallel_config(backend=backend):
+        scaled = make_pipeline(StandardScaler(), OneVsRestClassifier(model, n_jobs=2)).fit(X, y)
+        sampled = make_sampling_pipeline(SMOTE(), OneVsRestClassifier(model, n_jobs=2)).fit(X, y)
+        search = GridSearchCV(voting, {"a__C": [0.1, 1.0]}, cv=2).fit(X, y)
+        generators = GridSearchCV(inner, {"a__histogramsynthesizer__epsilon": [1.0]}, cv=2).fit(X, y)
+        tuned = TunedThresholdClassifierCV(voting, cv=2).fit(X, y)
+        # Alone it would be right; it looks the same as inside of a search for columns.
+        folds = cross_validate(voting, X, y, cv=2, n_jobs=2, return_estimator=True)["estimator"]
+        # Also where a user hands the work out.
+        own = Parallel(n_jobs=2)(delayed(model.fit)(X, y) for _ in range(2))
+    for fitted in (
+        *scaled[-1].estimators_,
+        *sampled[-1].estimators_,
+        *search.best_estimator_.estimators_,
+        generators.best_estimator_.estimators_[0][0],
+        *tuned.estimator_.estimators_,
+        *(fold.estimators_[0] for fold in folds),
+        *own,
+    ):
+        assert fitted.guarantee_.status == "nominal"
+        assert any("in a worker process or thread" in caveat for caveat in fitted.guarantee_.caveats)
+
+
+def test_a_ledger_refuses_what_a_worker_cannot_promise(data, tmp_path):
+    X, y = data[0], (data[1] == "usual").astype(int)
+    ledger = Ledger(tmp_path / "budget.db")
+    ledger.create("fraud", epsilon=10.0)
+    model = PrivateLogisticRegression(data_norm=4.0, classes=[0, 1], ledger=ledger.for_dataset("fraud"))
+    with parallel_config(backend="threading"), pytest.raises(InputError, match="n_jobs=1"):
+        make_pipeline(StandardScaler(), OneVsRestClassifier(model, n_jobs=2)).fit(X, y)
+    assert len(ledger.history("fraud")) == 1
+
+
+def test_one_job_is_done_on_the_spot_and_own_workers_are_known(data):
+    X, y = data[0], (data[1] == "usual").astype(int)
+    model = PrivateLogisticRegression(data_norm=4.0, classes=[0, 1])
+    (fitted,) = Parallel(n_jobs=1)(delayed(model.fit)(X, y) for _ in range(1))
+    assert fitted.guarantee_.status == "proven"
+
+    def alone(C):
+        return {"promise": clone(model).set_params(C=C).fit(X, y).guarantee_.status}
+
+    def voting(C):
+        parts = VotingClassifier([("a", model)], n_jobs=2).fit(X, y).estimators_
+        return {"promise": parts[0].guarantee_.status}
+
+    bag = PrivateBaggingClassifier(model, n_estimators=2, classes=[0, 1], n_jobs=2)
+    with parallel_config(backend="threading"):
+        assert bag.fit(X, y).guarantee_.status == "proven"
+        # The bag sees for its parts.
+        (caveat,) = make_pipeline(StandardScaler(), bag).fit(X, y)[-1].guarantee_.caveats
+        assert caveat.endswith("nobody paid for: StandardScaler")
+        for function, expected in ((alone, "proven"), (voting, "nominal")):
+            found = run_grid(function, {"C": [0.1, 1.0]}, n_jobs=2, progress=False)
+            assert found["promise"].tolist() == [expected, expected]

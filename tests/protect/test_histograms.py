@@ -190,7 +190,7 @@ def test_class_counts():
         ({"epsilon": float("nan")}, "epsilon = nan"),
         ({"n_bins": 0}, "n_bins = 0"),
         ({"relation": "swap"}, "relation = 'swap'"),
-        ({"sampling_strategy": "minority"}, "sampling_strategy = 'minority'"),
+        ({"sampling_strategy": "not minority"}, "sampling_strategy = 'not minority'"),
     ],
 )
 def test_bad_parameters(parameters, message):
@@ -296,3 +296,54 @@ def test_too_few_rows_to_vote_on_kinds_are_refused_before_anything_is_paid(tmp_p
     with pytest.raises(InputError, match="240 rows at epsilon = 1 are too few to find out privately"):
         model.fit(X, y)
     assert ledger.remaining("patients").epsilon == 1.0
+
+
+@pytest.mark.parametrize(
+    ("strategy", "counts"),
+    [
+        ("auto", [60, 60, 60]),
+        ("not majority", [60, 60, 60]),
+        ("all", [60, 60, 60]),
+        ("minority", [60, 30, 60]),
+    ],
+)
+def test_words_of_imbalanced_learn(strategy, counts):
+    X, y = np.random.default_rng(0).random((100, 2)), np.repeat(list("abc"), [60, 30, 10])
+    model = HistogramSynthesizer(1e6, sampling_strategy=strategy, random_state=0).fit(X, y)
+    made = [model.sampling_strategy_[label] for label in "abc"]
+    assert made == counts
+    assert len(model.sample(40)[1]) == 40
+
+
+def test_a_ratio_of_two_classes_is_taken_from_the_counts_that_were_paid_for():
+    X, y = np.random.default_rng(0).random((100, 2)), np.repeat(["no", "yes"], [90, 10])
+    model = HistogramSynthesizer(1.0, sampling_strategy=0.5, classes=["no", "yes"]).fit(X, y)
+    rare, other = sorted(model.class_counts_)
+    assert sorted(model.sampling_strategy_.values()) == sorted([round(0.5 * other), other]) and rare <= other
+    labels = model.sample(90)[1]
+    assert abs(sorted(np.unique(labels, return_counts=True)[1])[0] - 30) <= 1
+    for strategy, words in (
+        (0.0, "a ratio is above 0 and at most 1"),
+        (1.5, "a ratio is above 0 and at most 1"),
+        ("not minority", "'minority' .the rarest alone"),
+        (True, "'minority' .the rarest alone"),
+        (lambda y: {"no": 5}, "would see the classes without paying"),
+    ):
+        with pytest.raises(InputError, match=words):
+            HistogramSynthesizer(sampling_strategy=strategy).fit(X, y)
+    with pytest.raises(InputError, match="with 3 classes; a ratio is for two classes"):
+        HistogramSynthesizer(sampling_strategy=0.5, classes=["no", "yes", "perhaps"]).fit(X, y)
+    with pytest.raises(InputError, match="with 4 classes; a ratio is for two classes"):
+        HistogramSynthesizer(sampling_strategy=0.5).fit(X, np.arange(100) % 4)
+
+
+def test_numbers_of_rows_are_whole():
+    X, y = np.random.default_rng(0).random((100, 2)), np.repeat(["no", "yes"], [90, 10])
+    model = HistogramSynthesizer(random_state=0).fit(X, y)
+    for n in ("5", 2.5, -1, True):
+        with pytest.raises(InputError, match=f"n = {n!r} was given; use a whole number of at least 0"):
+            model.sample(n)
+    for count in (2.7, "3", -1):
+        with pytest.raises(InputError, match=f"class 'yes' = {count!r} was given; use a whole number"):
+            model.sample(class_counts={"yes": count})
+    assert len(model.sample(np.int64(5))[1]) == 5

@@ -70,8 +70,11 @@ def test_parameters_of_imbalanced_learn_are_known():
     plain, _ = protect.SMOTENC(random_state=0).fit_resample(X_mixed, y)
     auto, _ = protect.SMOTENC(random_state=0, categorical_features="auto").fit_resample(X_mixed, y)
     pd.testing.assert_frame_equal(auto, plain)
-    with pytest.raises(InputError, match=r"categorical_features = \['ward'\].*dtype 'category'"):
-        protect.SMOTENC(categorical_features=["ward"]).fit_resample(X_mixed, y)
+    for given, said in ((["town"], "not columns"), ([3], "must be in"), (2.5, "No valid")):
+        with pytest.raises(
+            InputError, match=rf"categorical_features = .* was given; use 'auto', positions.*{said}"
+        ):
+            protect.SMOTENC(categorical_features=given).fit_resample(X_mixed, y)
     for name, settings in (
         ("SVMSMOTE", {"svm_estimator": SVC(C=2.0)}),
         ("KMeansSMOTE", {"density_exponent": 2.0, "n_jobs": 1, "cluster_balance_threshold": 0.1}),
@@ -107,3 +110,31 @@ def test_sparse_tables_come_back_as_they_came(kind):
     X = getattr(scipy.sparse, kind)(np.random.default_rng(0).normal(size=(60, 2)))
     made, _ = protect.SMOTE(random_state=0).fit_resample(X, np.repeat([0, 1], [45, 15]))
     assert type(made) is type(X)
+
+
+def test_columns_are_categories_where_imbalanced_learn_is_told_so():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(300, 2)), rng.integers(0, 4, 300), rng.integers(0, 3, 300)])
+    y = np.repeat(["no", "yes"], [240, 60])
+    frame = pd.DataFrame(X, columns=list("abcd")).astype({"c": int})
+    for table, given in (
+        (X, [2, 3]),
+        (X, [False, False, True, True]),
+        (frame, ["c", "d"]),
+        (frame, [2, 3]),
+        (frame.astype({"c": "category", "d": "category"}), "auto"),
+    ):
+        theirs, _ = over_sampling.SMOTENC(given, random_state=0).fit_resample(table, y)
+        ours, labels = protect.SMOTENC(random_state=0, categorical_features=given).fit_resample(table, y)
+        pd.testing.assert_frame_equal(pd.DataFrame(ours), pd.DataFrame(theirs), check_exact=True)
+        assert (labels == "yes").sum() == 240
+    # The fractions that are there otherwise; a schema tells as well.
+    plain, _ = protect.SMOTENC(random_state=0).fit_resample(X, y)
+    assert (plain[:, 2:] % 1 != 0).any()
+    schema = protect.SMOTENC(random_state=0, categorical_features=["c", "d"]).fit(frame, y).schema_
+    told, _ = protect.SMOTENC(random_state=0, schema=schema).fit_resample(frame, y)
+    assert not (told[["c", "d"]] % 1).to_numpy().any()
+    # Codes that look like the numbers of persons, and text beside them.
+    many = frame.assign(c=rng.permutation(300), town=np.tile(["u", "v"], 150))
+    rows, _ = protect.SMOTENC(random_state=0, categorical_features=["c"]).fit_resample(many, y)
+    assert set(rows["c"]) <= set(range(300)) and set(rows["town"]) == {"u", "v"}

@@ -315,3 +315,10 @@ def test_precise_numbers_need_a_small_epsilon(data_folder):
     assert risks[0.5] <= 0.05 and risks[1.0] <= 0.05
     # The documented limit of the method: little noise hides nobody.
     assert risks[10.0] > 0.1
+
+
+def test_tables_of_arrow_come_back_as_they_were():
+    X, y = mixed_table()
+    X = X.convert_dtypes(dtype_backend="pyarrow")
+    made, _ = PrivateSMOTE(random_state=0).fit_resample(X, y)
+    assert made.dtypes.equals(X.dtypes)

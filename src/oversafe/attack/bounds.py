@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import pdtr, xlog1py
 from scipy.stats import binom
 
-from oversafe.checks import check_count
+from oversafe.checks import check_count, check_pandas
 from oversafe.errors import InputError
 
 # A segment is seen from this many synthetic rows on it, a record from this many segments (Section 4.3).
@@ -335,6 +335,7 @@ def _lowest_mean(values: NDArray[np.float64], at: float) -> float:
 def _distinct_records(X: Any, k: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return the distinct records in the order of their values, and how often each occurs."""
     k = check_count("k", k, 1)
+    check_pandas(X)
     if not isinstance(X, pd.DataFrame):
         X = np.asarray(X)
         if X.ndim != 2:

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oversafe.attack.base import Attack, AttackResult, wilson_interval
+from oversafe.checks import check_pandas
 from oversafe.data.infer import count_decimals
 from oversafe.errors import InputError
 
@@ -176,6 +177,7 @@ def aligned(tables: dict[str, Any]) -> dict[str, pd.DataFrame]:
     }
     frames = {}
     for name, table in tables.items():
+        check_pandas(table)
         if not isinstance(table, pd.DataFrame) and np.ndim(table) != 2:
             raise InputError(f"the {name} table has {np.ndim(table)} dimension(s), expected 2")
         frames[name] = pd.DataFrame(table)

@@ -125,6 +125,7 @@ def choose_targets(
 
 def seeded_copy(estimator: Any, seed: int) -> Any:
     """Return a fresh copy of an estimator with another seed, wherever it takes one."""
+    refuse_class(estimator)
     if hasattr(estimator, "get_params"):
         from sklearn.base import clone
 
@@ -158,8 +159,17 @@ def is_protector(model: Any) -> bool:
     return hasattr(model, "fit_resample") or (hasattr(model, "fit") and hasattr(model, "sample"))
 
 
+def refuse_class(protector: Any) -> None:
+    """Refuse a class where an object of it is meant."""
+    if isinstance(protector, type):
+        raise InputError(
+            f"the class {protector.__name__} was given; give an object of it: {protector.__name__}()"
+        )
+
+
 def released(protector: Any, X: Any, y: Any) -> tuple[Any, Any]:
     """Return the whole table that a protector makes: by ``fit_resample``, or by ``fit`` and ``sample``."""
+    refuse_class(protector)
     if not is_protector(protector):
         raise InputError(
             f"{type(protector).__name__} has neither fit_resample nor fit and sample; give a sampler or a synthesizer"

@@ -13,6 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oversafe.attack._kernels import row_hashes
+from oversafe.checks import check_pandas
+from oversafe.data.objects import settle_table
 from oversafe.errors import InputError
 
 FloatArray = NDArray[np.float64]
@@ -302,6 +304,7 @@ def _weights(error: FloatArray, same: IntArray) -> FloatArray:
 
 def as_frame(X: Any) -> pd.DataFrame:
     """Return a table as a DataFrame, or say what it lacks."""
+    check_pandas(X)
     if not isinstance(X, pd.DataFrame):
         array = np.asarray(X)
         if array.ndim != 2:
@@ -311,6 +314,7 @@ def as_frame(X: Any) -> pd.DataFrame:
         X = pd.DataFrame(array)
         if array.dtype == object:
             X = X.infer_objects()
+    X = settle_table(X)
     if X.shape[0] == 0 or X.shape[1] == 0:
         raise InputError(f"the table is empty (shape {X.shape}); pass the released rows")
     return X

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oversafe.checks import check_choice
+from oversafe.checks import check_choice, check_pandas
 from oversafe.data.column import Column
 from oversafe.data.encode import column_codes
+from oversafe.data.objects import settle_table
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 
@@ -268,15 +269,16 @@ class Surroundings:
 
 def as_frame(X: Any) -> pd.DataFrame:
     """Return a table as a DataFrame whose columns are named by text."""
+    check_pandas(X)
     if isinstance(X, pd.DataFrame):
         frame = X.copy(deep=False)
         frame.columns = [str(name) for name in X.columns]
         if frame.columns.has_duplicates:
             twice = frame.columns[frame.columns.duplicated()][0]
             raise InputError(f"the table has two columns named {twice!r}; rename one")
-        return frame.reset_index(drop=True)
+        return settle_table(frame.reset_index(drop=True))
     array = np.asarray(X)
     if array.ndim != 2:
         raise InputError(f"X has {array.ndim} dimension(s); a table with rows and columns is expected")
     frame = pd.DataFrame(array, columns=[f"x{i}" for i in range(array.shape[1])])
-    return frame.infer_objects() if array.dtype == object else frame
+    return settle_table(frame.infer_objects()) if array.dtype == object else frame

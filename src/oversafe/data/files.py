@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet
 
+from oversafe.checks import check_pandas
 from oversafe.data import _csv
 from oversafe.data._arrow import check_names, reason_of, to_arrow, to_frame
 from oversafe.data._databases import URL, read_database, write_database
@@ -170,6 +171,7 @@ def write_table(
     Excel takes it for Windows-1252; a German Excel opens ``separator=";", decimal=","``. Parquet keeps the dtypes, with
     the order of categories.
     """
+    check_pandas(table)
     if not isinstance(table, pd.DataFrame):
         raise InputError(f"the table is a {type(table).__name__}; give a pandas DataFrame")
     if table.shape[1] == 0:

@@ -12,6 +12,7 @@ import pandas as pd
 from pandas.api import types
 
 from oversafe.data.column import RESOLUTIONS, Column
+from oversafe.data.objects import settle_column
 from oversafe.errors import InputError
 from oversafe.text import shorten
 
@@ -40,6 +41,8 @@ _ID_VALUE = re.compile(
 
 def infer_column(name: str, values: pd.Series, *, is_label: bool = False, is_person: bool = False) -> Column:
     """Return what a column seems to be; its domain is what the values show."""
+    if not (is_person or is_label):
+        values = settle_column(values)
     dtype = str(values.dtype)
     present = values.dropna()
     missing = len(present) < len(values)

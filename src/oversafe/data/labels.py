@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -29,6 +29,15 @@ def in_order(classes: Iterable[Any]) -> list[Any]:
         return sorted(classes)
     except TypeError:
         return classes
+
+
+def declared_classes(classes: Iterable[Any], least: Literal[0, 2] = 2) -> list[Any]:
+    """Return declared classes in their order, or refuse fewer than there must be, or one that is listed twice."""
+    declared = in_order(classes)
+    if len(declared) < least or any(label in declared[:i] for i, label in enumerate(declared)):
+        wanted = "at least two labels, each" if least else "each label"
+        raise InputError(f"classes = {declared!r} was given; give {wanted} once")
+    return declared
 
 
 def check_label_kind(dtype: Any, classes: Sequence[Any]) -> None:

@@ -114,9 +114,7 @@ def warn_of_labels(
             f"count as {shorten(str(classes[0]), 60)!r}"
         )
     if len(empty):
-        found.append(
-            f"no row has a label that is declared: {listed([str(classes[i]) for i in empty.tolist()])}"
-        )
+        found.append(f"no row is itself labelled {listed([str(classes[i]) for i in empty.tolist()])}")
     warnings.warn(
         " and ".join(found) + "; check the classes" + _FOR_THE_HOLDER,
         MisfitWarning,

@@ -16,9 +16,10 @@ import numpy as np
 import pandas as pd
 import tomli_w
 
+from oversafe.checks import check_pandas
 from oversafe.data.column import Column
 from oversafe.errors import InputError
-from oversafe.text import MOST_NAMES, did_you_mean, listed
+from oversafe.text import MOST_NAMES, counted, did_you_mean, listed, shorten
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,6 +30,8 @@ _QUOTES = "„“”‟\u201a\u2018\u2019«»"
 _CURLY = re.compile(
     rf"""\s*(?:[\w-]+\s*=)?\s*\[?\s*(?:[{_QUOTES}]|(?:"[^"]*",\s*)+[{_QUOTES}]|"[^"]*[{_QUOTES}],?\s*$)"""
 )
+# Columns in the one line that a schema is shown in.
+_SHOWN = 8
 _HEADER = """\
 # What the columns of a table are. Edit it, then pass it with --schema.
 #   kind:    continuous, integer, categorical, ordinal, boolean, datetime, identifier or text
@@ -89,6 +92,18 @@ class Schema:
             raise InputError(
                 f"column {self.label!r} is declared both label and person; it can be one of them"
             )
+
+    def __repr__(self) -> str:
+        # Not to be read back: for that there is the file.
+        shown = [f"{shorten(c.name, 40)!r} {c.kind}" for c in self.columns[:_SHOWN]]
+        if len(self.columns) > _SHOWN:
+            shown.append(f"{len(self.columns) - _SHOWN} more")
+        roles = [
+            f"; {r} {shorten(n, 40)!r}" for r in ("label", "person") if (n := getattr(self, r)) is not None
+        ]
+        public = sum(column.domain == "public" for column in self.columns)
+        size = counted(len(self.columns), "column")
+        return f"<Schema of {size}, {public} public: {', '.join(shown)}{''.join(roles)}>"
 
     def __iter__(self) -> Iterator[Column]:
         return iter(self.columns)
@@ -266,6 +281,7 @@ def check_given_schema(schema: Any) -> None:
 
 def check_table(table: pd.DataFrame) -> None:
     """Refuse what is no table: nothing in it, or two columns of one name."""
+    check_pandas(table)
     if not isinstance(table, pd.DataFrame):
         raise InputError(f"a {type(table).__name__} was given as a table; give a pandas DataFrame")
     if table.shape[1] == 0:

@@ -25,11 +25,11 @@ def with_certain_records(result: Any, tables: ClassTables) -> tuple[Any, int]:
     """Return a result and how many real records it names with certainty.
 
     Records of which ReconSMOTE reads a value, and real ones that stand in the release, are read out with certainty; the
-    other attacks speak of chances. In a table of a few categories every release has real rows. They count where chance has a
-    probability below one in ten thousand: by Fisher's exact test where rows of other people stand there too, and given
-    how common their values are. Either will do where surely a tenth more of the real rows stand there than of others,
-    or no row of others does. Without other people's rows the values also tell what chance gives, where columns that go
-    together give more than columns drawn by themselves.
+    other attacks speak of chances. In a table of a few categories every release has real rows. They count where chance
+    has a probability below one in ten thousand: by Fisher's exact test where rows of other people stand there too, and
+    given how common their values are. Either will do where surely a tenth more of the real rows stand there than of
+    others, or no row of others does. Without other people's rows the values also tell what chance gives, where columns
+    that go together give more than columns drawn by themselves.
     """
     found = result.details
     if result.name == "ReconSMOTE":

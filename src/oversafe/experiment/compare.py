@@ -26,6 +26,7 @@ from oversafe.attack.release_attacks import (
     own_attack_steps,
 )
 from oversafe.attack.statistics import check_numbers
+from oversafe.checks import check_pandas
 from oversafe.data import Schema, read_table
 from oversafe.data.column import value_keys
 from oversafe.data.labels import check_labels
@@ -434,6 +435,7 @@ def _epsilon_of(method: Any) -> float | None:
 
 
 def _read(table: pd.DataFrame | str | Path, label: str, schema: Schema | None) -> tuple[pd.DataFrame, Schema]:
+    check_pandas(table)
     frame = table if isinstance(table, pd.DataFrame) else read_table(table)
     described = Schema.infer(frame, label=label) if schema is None else replace(schema, label=label)
     described.check_releasable()

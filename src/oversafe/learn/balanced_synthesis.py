@@ -12,10 +12,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from oversafe.checks import check_count
+from oversafe.checks import check_count, check_pandas
 from oversafe.data.column import Column
 from oversafe.data.encode import column_codes, domain_codes
-from oversafe.data.labels import found_classes
+from oversafe.data.labels import declared_classes, found_classes
 from oversafe.data.schema import Schema, check_table
 from oversafe.errors import InputError
 from oversafe.learn.base import private_tags, refuse_weights
@@ -121,6 +121,8 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
         """
         refuse_weights(refused)
         check_count("n_samples", self.n_samples, 2)
+        if self.classes is not None:
+            declared_classes(self.classes)
         table, labels = self._read(X, y)
         inner = self._synthesizer().fit(table, labels)
         self.__dict__.pop("guarantee_", None)
@@ -181,6 +183,7 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
     def _read(self, X: Any, y: Any) -> tuple[Any, Any]:
         if y is None:
             raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        check_pandas(X)
         if isinstance(X, pd.DataFrame):
             if not X.columns.is_unique:
                 check_table(X)
@@ -200,6 +203,7 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
 
     def _again(self, X: Any) -> FloatArray:
         check_is_fitted(self, "classifier_")
+        check_pandas(X)
         if isinstance(X, pd.DataFrame):
             validate_data(self, X, skip_check_array=True, reset=False)
         else:

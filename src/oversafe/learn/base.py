@@ -6,7 +6,7 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -16,10 +16,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from oversafe.checks import check_random_state, check_share
+from oversafe.checks import check_pandas, check_random_state, check_share
 from oversafe.data.column import Column
 from oversafe.data.encode import column_codes
-from oversafe.data.labels import check_label_kind, found_classes, in_order
+from oversafe.data.labels import check_label_kind, declared_classes, found_classes
 from oversafe.data.misfits import warn_of_columns, warn_of_labels
 from oversafe.data.schema import Schema, check_given_schema, check_table
 from oversafe.errors import InputError
@@ -73,7 +73,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
     ledger: Any
     random_state: int | None
 
-    def fit(self, X: Any, y: Any, **refused: Any) -> Any:
+    def fit(self, X: Any, y: Any, **refused: Any) -> Self:
         """Learn to tell the classes apart.
 
         Parameters
@@ -161,6 +161,8 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
     def _read_table(self, X: Any) -> tuple[Any, Schema | None, list[str]]:
         """Return numbers as an array, or a table of mixed kinds with its schema; and what was read unpaid."""
         schema = self.schema
+        check_pandas(X)
+        X = _gaps_as_nan(X)
         if isinstance(X, pd.DataFrame) and not X.columns.is_unique:
             check_table(X)
         if schema is None and not _is_mixed(X):
@@ -182,6 +184,8 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         return table, inferred, [COLUMNS_READ]
 
     def _read_again(self, X: Any) -> Any:
+        check_pandas(X)
+        X = _gaps_as_nan(X)
         if self._feature_schema() is None:
             return validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False)
         if not isinstance(X, pd.DataFrame):
@@ -211,9 +215,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
             labels = column_or_1d(np.asarray(y), warn=True)
             self.classes_, codes = found_classes(labels)
             return codes, [LABELS_READ]
-        declared = in_order(declared)
-        if len(declared) < 2 or len(set(declared)) < len(declared):
-            raise InputError(f"classes = {declared!r} was given; give at least two labels, each once")
+        declared = declared_classes(declared)
         kinds = {type(label) for label in declared}
         self.classes_ = np.array(declared, dtype=None if len(kinds) == 1 else object)
         labels = column_or_1d(np.asarray(y))
@@ -331,6 +333,14 @@ def private_counts(
         return np.array([max(n - ones, 1.0), ones])
     noisy = noisy_counts(counts, sensitivity=2, epsilon=epsilon, random_state=rng)
     return positive_counts(noisy, n).astype(np.float64)
+
+
+def _gaps_as_nan(X: Any) -> Any:
+    """Return an array of objects with gaps that every conversion to numbers knows; anything else as it is."""
+    if isinstance(X, np.ndarray) and X.dtype == object:
+        gaps = pd.isna(X)
+        return np.where(gaps, np.nan, X) if gaps.any() else X
+    return X
 
 
 def _is_mixed(X: Any) -> bool:

@@ -18,6 +18,7 @@ from oversafe.errors import InputError
 from oversafe.learn.balanced_synthesis import BalancedSynthesisClassifier
 from oversafe.learn.base import private_tags
 from oversafe.learn.linear import PrivateLogisticRegression
+from oversafe.privacy.domains import TooFewRowsError
 from oversafe.privacy.guarantee import check_delta, check_epsilon
 from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.counting import DEFAULT_DELTA
@@ -211,7 +212,11 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         )
         if isinstance(inner, BalancedSynthesisClassifier) and self.schema is None:
             inner.set_params(synthesizer=PrivateMixture(domains="private"))
-        inner.fit(X, y, **refused)
+        try:
+            inner.fit(X, y, **refused)
+        except TooFewRowsError as error:
+            # The other way out is a setting of synthesizers.
+            raise InputError(f"{error.reason}; give a schema") from error
         self.classifier_, self.reason_ = inner, choice.reason
         self.classes_, self.guarantee_ = inner.classes_, inner.guarantee_
         self.n_features_in_ = inner.n_features_in_

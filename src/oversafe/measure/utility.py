@@ -14,9 +14,9 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy import stats
 
-from oversafe.attack.game import is_protector, released, seeded_copy
+from oversafe.attack.game import is_protector, refuse_class, released, seeded_copy
 from oversafe.attack.records import Records, read_records
-from oversafe.checks import check_count
+from oversafe.checks import check_count, check_pandas
 from oversafe.data.column import value_keys
 from oversafe.errors import InputError
 from oversafe.measure.classifiers import Classifiers, make_classifiers, tuned
@@ -190,6 +190,8 @@ def train_on_release(
     classes = sorted(set(keys) | set(test_keys))
     if len(classes) < 2:
         raise InputError(f"the rows have one class, {classes[0]!r}; at least two are needed")
+    if positive is not None and len(classes) > 2:
+        raise InputError("`positive` was given, and there are more than two classes; leave it out")
     if len(classes) == 2:
         last = value_keys(pd.Series([positive_class(y_test, positive)])).iloc[0]
         classes.sort(key=lambda name: name == last)
@@ -242,6 +244,7 @@ def half_width(by_fold: Any, n_folds: int) -> Any:
 
 def as_table(X: Any, y: Any) -> tuple[pd.DataFrame, pd.Series]:
     """Return features and labels as pandas has them, numbered from 0."""
+    check_pandas(X)
     table = X.reset_index(drop=True) if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
     labels = y.reset_index(drop=True) if isinstance(y, pd.Series) else pd.Series(np.asarray(y).ravel())
     if len(table) != len(labels):
@@ -273,10 +276,12 @@ def folds(
 
 
 def positive_class(labels: pd.Series, positive: Any = None) -> Any:
-    """Return the class that two-class scores are about: the given one, or the rarer."""
+    """Return the class that two-class scores are about, the given one or the rarer; None of more than two."""
     counts = labels.value_counts()
     if positive is None:
-        return counts.index[-1]
+        return counts.index[-1] if len(counts) <= 2 else None
+    if len(counts) > 2:
+        raise InputError("`positive` was given, and there are more than two classes; leave it out")
     if value_keys(pd.Series([positive])).iloc[0] not in set(value_keys(labels)):
         raise InputError(f"positive = {positive!r} is no class; the classes are {counts.index.tolist()}")
     return positive
@@ -286,6 +291,7 @@ def make_release(protector: Any, X: pd.DataFrame, y: pd.Series, seed: int | None
     """Return what a protector, a function, or nothing at all makes of a table."""
     if protector is None:
         return X, y
+    refuse_class(protector)
     if callable(protector) and not is_protector(protector):
         return protector(X, y)
     return released(protector if seed is None else seeded_copy(protector, seed), X, y)

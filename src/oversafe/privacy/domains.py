@@ -15,7 +15,7 @@ from oversafe.checks import check_choice, check_count
 from oversafe.data.bins import Bins
 from oversafe.data.column import Column, as_number, value_key, value_keys
 from oversafe.data.encode import column_codes, column_values, domain_codes
-from oversafe.data.labels import check_label_kind, check_labels, in_order
+from oversafe.data.labels import check_label_kind, check_labels, declared_classes
 from oversafe.data.misfits import warn_of_columns, warn_of_labels
 from oversafe.data.schema import Schema, features_of
 from oversafe.errors import InputError
@@ -43,6 +43,23 @@ LABELS_READ = (
 _DATES = ("1900-01-01", "2100-01-01")
 # A column's kind is voted on with less than its bounds need.
 _KIND, _DOMAIN, _QUANTILE = 0.5, 1.0, 1.0
+
+
+class TooFewRowsError(InputError):
+    """There are too few rows to find out privately what columns hold.
+
+    Parameters
+    ----------
+    reason : str
+        How many there are, and how many are needed.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason}; give a schema, or take domains='data'")
+        self.reason = reason
+
+    def __reduce__(self) -> Any:
+        return TooFewRowsError, (self.reason,)
 
 
 @dataclass(frozen=True)
@@ -230,9 +247,9 @@ def check_rows(
         return
     needed = rows_for_kinds(accountant, _KIND * plan.part * len(plan.unknown), len(plan.unknown))
     if len(table) < needed:
-        raise InputError(
+        raise TooFewRowsError(
             f"{len(table):,} rows at epsilon = {accountant.epsilon:g} are too few to find out privately what "
-            f"{len(plan.unknown)} columns hold ({needed:,} are needed); give a schema, or take domains='data'"
+            f"{len(plan.unknown)} columns hold ({needed:,} are needed)"
         )
 
 
@@ -278,7 +295,7 @@ def _declared_label(schema: Schema | None, classes: Sequence[Any] | None) -> Col
 
 
 def _label_column(classes: Sequence[Any]) -> Column:
-    return Column("label", "categorical", "object", True, categories=tuple(in_order(classes)))
+    return Column("label", "categorical", "object", True, categories=tuple(declared_classes(classes, 0)))
 
 
 def _found_label(labels: pd.Series, pay: _Payment | None) -> Column:

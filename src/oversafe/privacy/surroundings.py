@@ -24,13 +24,17 @@ _STEPS = "earlier steps of the pipeline were fitted to the data, which nobody pa
 _STACKED = (
     "the columns are what other models, fitted to the same data, say; this figure leaves their costs out"
 )
+_FED_BACK = "labels, columns or weights are what earlier fits to the same data say; this figure leaves their costs out"
+_HIDDEN = (
+    "fitted in a worker process or thread, where what was done around it cannot be seen; fit with n_jobs=1"
+)
 _WARNINGS = {
     TUNED: "a search over settings or columns fits a private model many times, and every fit costs privacy; the "
     "guarantee of the result counts only the last of them",
     CALIBRATED: "a threshold or a calibration is fitted to the data around a private model without privacy, and every "
     "fit of the model costs privacy; the guarantee covers one model alone",
 }
-# Calls of scikit-learn that fit a model among other things, by their qualified names.
+# Calls of scikit-learn and imbalanced-learn that fit a model among other things, by their qualified names.
 _CALLS = {
     "BaseSearchCV.fit": TUNED,
     "RFE._fit": TUNED,
@@ -42,7 +46,20 @@ _CALLS = {
     "CalibratedClassifierCV.fit": CALIBRATED,
     "_fit_classifier_calibrator_pair": CALIBRATED,
     "_fit_ovo_binary": _CHOSEN,
+    "SelfTrainingClassifier.fit": _FED_BACK,
+    "IterativeImputer.fit_transform": _FED_BACK,
+    "BaseWeightBoosting.fit": _FED_BACK,
+    "RUSBoostClassifier.fit": _FED_BACK,
 }
+# Where joblib runs work that was handed out; with Dask it has a call of its own.
+_BATCHES = {"BatchedCalls.__call__", "Batch.__call__"}
+# Work that this package hands out: what it fits in order to measure, and the parts of a bag, for which the bag speaks.
+_OWN_WORK = (
+    "oversafe.attack.",
+    "oversafe.measure.",
+    "oversafe.experiment.",
+    "oversafe.learn.bagging._fitted",
+)
 # Steps of scikit-learn that treat every row by itself. That a step need not be fitted does not say so.
 _ROW_BY_ROW = {"AdditiveChi2Sampler", "Binarizer", "FeatureHasher", "HashingVectorizer", "Normalizer"}
 # The searches that were warned of; in another process or thread than theirs, TuningWarning stands for all of them.
@@ -57,6 +74,8 @@ def surrounding_caveats() -> list[str]:
     """Return what limits the guarantee of a fit because of where it is called from."""
     found = dict.fromkeys(caveat for frame in _frames() if (caveat := _limit(frame)) is not None)
     caveats = sorted(found, key=lambda caveat: caveat not in _WARNINGS)
+    if _in_worker():
+        caveats.append(_HIDDEN)
     if steps := _fitted_steps():
         caveats.append(_STEPS + ", ".join(steps))
     return caveats
@@ -80,9 +99,28 @@ def _frames() -> Iterator[Any]:
         frame = frame.f_back
 
 
+def _in_worker() -> bool:
+    """Return whether the stack begins in a worker of joblib, so that it lacks whatever started the work.
+
+    Nothing on the stack of a worker says that nothing hidden matters: cross-validation alone looks the same there as
+    the rounds of a ``SequentialFeatureSelector``, and either may be a step behind a scaler.
+    """
+    hidden, work = False, ""
+    for frame in _frames():
+        module = frame.f_globals.get("__name__") or ""
+        if not module.startswith("joblib."):
+            work = f"{module}.{frame.f_code.co_qualname}"
+        elif frame.f_code.co_qualname in _BATCHES:
+            hidden = not work.startswith(_OWN_WORK)
+        elif frame.f_code.co_qualname == "Parallel.__call__":
+            # The work is done on the spot, or the worker began a further round of it.
+            hidden = False
+    return hidden
+
+
 def _limit(frame: Any) -> str | None:
-    """Return how a call of scikit-learn limits the guarantee of what it fits, None where it does not."""
-    if "sklearn" not in frame.f_code.co_filename:
+    """Return how a call of scikit-learn or imbalanced-learn limits what it fits, None where it does not."""
+    if not any(package in frame.f_code.co_filename for package in ("sklearn", "imblearn")):
         return None
     name, local = frame.f_code.co_qualname, frame.f_locals
     # Cross-validation alone fits with no settings; a search gives some.
@@ -93,6 +131,9 @@ def _limit(frame: Any) -> str | None:
     # What the first models say is there when the last one is fitted.
     if name == "_BaseStacking.fit" and "X_meta" in local:
         return _STACKED
+    # Without cross-validation the further columns are the labels, which are part of the record.
+    if name == "_BaseChain.fit" and getattr(local.get("self"), "cv", None) is not None:
+        return _FED_BACK
     return _CALLS.get(name)
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-Strategy = str | Mapping[Any, int] | None
+Strategy = str | float | Mapping[Any, int] | None
 
 # Of the budget for the class counts, where no margins are counted.
 _COUNTS_ALONE = 0.05

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from numbers import Real
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 from imblearn.utils import check_target_type
 from numpy.typing import NDArray
+from pandas.api.types import is_datetime64_any_dtype, is_object_dtype, is_string_dtype
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from oversafe.checks import check_choice, check_random_state
-from oversafe.data.labels import check_labels
+from oversafe.checks import check_choice, check_count, check_pandas, check_random_state
+from oversafe.data.labels import check_labels, in_order
+from oversafe.data.objects import are_dates, as_objects
 from oversafe.data.schema import Schema, check_given_schema, check_table, features_of
 from oversafe.errors import InputError
 from oversafe.privacy.accountant import limit_rows
@@ -24,6 +27,9 @@ from oversafe.privacy.ledger import pay
 from oversafe.privacy.surroundings import surrounding_caveats, warn_if_tuned
 
 Material = tuple[pd.DataFrame, pd.Series]
+# imbalanced-learn's words for balance, of those that make sense where all rows are new.
+_STRATEGIES = ("auto", "not majority", "minority", "all")
+_RATIO = "a ratio is for two classes, so use 'minority' or a dict of label to count"
 _SEVERAL = "labels in one column per class are checked all together; give them in one column"
 # About four gigabytes of numbers.
 _MOST_SPARSE_CELLS = 500_000_000
@@ -163,7 +169,7 @@ class Synthesizer(Protector):
     class_counts_: NDArray[np.int64]
     # What limits the guarantee because of where the fit was called from.
     _caveats: Sequence[str] = ()
-    sampling_strategy: str | Mapping[Any, int] | None
+    sampling_strategy: str | float | Mapping[Any, int] | None
     random_state: int | None
 
     def fit(self, X: Any, y: Any) -> Synthesizer:
@@ -246,20 +252,37 @@ class Synthesizer(Protector):
             for label, count in class_counts.items():
                 if label not in known:
                     raise InputError(f"class {label!r} was asked for; the classes are {list(known)}")
-                if count < 0:
-                    raise InputError(f"{count} rows of class {label!r} were asked for; give 0 or more")
-                counts[known[label]] = count
+                counts[known[label]] = check_count(f"the number of rows of class {label!r}", count, 0)
             return counts
-        total = int(self.class_counts_.sum()) if n is None else n
-        if total < 0:
-            raise InputError(f"{n} rows were asked for; give 0 or more")
-        if self.sampling_strategy == "auto":
-            if n is None:
-                return np.full(len(self.classes_), self.class_counts_.max(), dtype=np.int64)
-            return np.asarray(np.diff(np.linspace(0, total, len(self.classes_) + 1).round()), dtype=np.int64)
+        if n is not None:
+            check_count("n", n, 0)
+        if self.sampling_strategy is None or isinstance(self.sampling_strategy, Mapping):
+            shares = self.class_counts_ / max(self.class_counts_.sum(), 1)
+            return self.class_counts_ if n is None else rng.multinomial(n, shares)
+        wanted = self._wanted()
         if n is None:
-            return self.class_counts_
-        return rng.multinomial(total, self.class_counts_ / max(self.class_counts_.sum(), 1))
+            return wanted
+        # Of each class its share, and of all together just as many as were asked for.
+        weights = wanted if wanted.any() else np.ones_like(wanted)
+        ends = np.cumsum([0, *weights]) / weights.sum()
+        return np.asarray(np.diff((n * ends).round()), dtype=np.int64)
+
+    def _wanted(self) -> NDArray[np.int64]:
+        """Return the counts that a strategy asks for; it sees the classes' counts as they were paid for."""
+        counts, strategy = self.class_counts_, self.sampling_strategy
+        if isinstance(strategy, str) and strategy != "minority":
+            # All but the largest have its count then, so that nothing is left to do for it.
+            return np.full_like(counts, counts.max())
+        wanted, rarest = counts.copy(), int(np.argmin(counts))
+        if strategy == "minority":
+            wanted[rarest] = counts.max()
+            return wanted
+        if len(counts) != 2:
+            raise InputError(
+                f"sampling_strategy = {strategy!r} was given with {len(counts)} classes; {_RATIO}"
+            )
+        wanted[rarest] = round(float(cast(float, strategy)) * counts.max())
+        return wanted
 
     def _read_classes(self, labels: pd.Series) -> NDArray[np.int64]:
         """Set ``classes_`` and ``class_counts_`` as they are in the data, and return each row's place in them."""
@@ -271,11 +294,38 @@ class Synthesizer(Protector):
 
     def _check_strategy(self) -> None:
         strategy = self.sampling_strategy
-        if strategy is not None and strategy != "auto" and not isinstance(strategy, Mapping):
+        if strategy is None or isinstance(strategy, Mapping):
+            return
+        if isinstance(strategy, str) and strategy in _STRATEGIES:
+            return
+        if callable(strategy):
             raise InputError(
-                f"sampling_strategy = {strategy!r} was given; use None (keep the class shares), "
-                "'auto' (balance them) or a dict of label to count"
+                "sampling_strategy = a function was given, which would see the classes without paying; use a word, a "
+                "number or a dict of label to count"
             )
+        if isinstance(strategy, Real) and not isinstance(strategy, bool):
+            if not 0 < strategy <= 1:
+                raise InputError(
+                    f"sampling_strategy = {strategy!r} was given; a ratio is above 0 and at most 1"
+                )
+            declared = self._n_declared()
+            if declared not in (None, 2):
+                raise InputError(
+                    f"sampling_strategy = {strategy!r} was given with {declared} classes; {_RATIO}"
+                )
+            return
+        raise InputError(
+            f"sampling_strategy = {strategy!r} was given; use None (keep the class shares), 'auto', 'not majority' or "
+            "'all' (balance them), 'minority' (the rarest alone), for two classes the ratio of the rarer to the other, "
+            "or a dict of label to count"
+        )
+
+    def _n_declared(self) -> int | None:
+        """Return how many classes are declared, or None where none are."""
+        classes, schema = getattr(self, "classes", None), getattr(self, "schema", None)
+        if classes is None and schema is not None and schema.label is not None:
+            classes = schema[schema.label].categories
+        return None if classes is None else len(in_order(classes))
 
     def _limit_persons(self, table: pd.DataFrame, labels: pd.Series) -> tuple[pd.DataFrame, pd.Series]:
         """Return the table without the person column, with as many rows of each person as may be used."""
@@ -316,10 +366,18 @@ class Shape:
         self.label_kind = label_kind
         self.label_name = label_name
         self.label_dtype = label_dtype
+        # Arrow's texts and times have names that pandas reads as those of its own.
+        self.arrow: dict[str, Any] = {}
+        # The columns of objects, and those among them that hold days.
+        self.objects: list[str] = []
+        self.dates: list[str] = []
 
     @classmethod
     def of(cls, X: Any, y: Any) -> Shape:
         """Return the shape of what was given."""
+        check_pandas(X)
+        if y is None:
+            raise InputError("y = None was given; give the class of each row")
         if isinstance(X, pd.DataFrame):
             kind, columns = "frame", X.columns
             dtype: Any = {str(k): v for k, v in X.dtypes.items() if isinstance(v, pd.SparseDtype)}
@@ -364,9 +422,12 @@ class Shape:
         else:
             values = X.toarray() if self.kind.startswith("sparse") else _as_array(X)
             table = pd.DataFrame(values, columns=self.columns)
-            if self.dtype is not None and self.dtype == object:
-                table = table.infer_objects()
         check_table(table)
+        self.arrow = {str(k): v for k, v in table.dtypes.items() if isinstance(v, pd.ArrowDtype)}
+        self.objects = [str(name) for name, dtype in table.dtypes.items() if is_object_dtype(dtype)]
+        self.dates = [name for name in self.objects if are_dates(table[name])]
+        if self.kind != "frame" and self.objects:
+            table = table.infer_objects()
         return table.reset_index(drop=True)
 
     def labels(self, y: Any) -> pd.Series:
@@ -389,6 +450,7 @@ class Shape:
     def forget_dtypes(self) -> None:
         """Keep only what does not depend on the values."""
         self.dtype = {} if self.kind == "frame" else None
+        self.arrow, self.objects, self.dates = {}, [], []
         if isinstance(self.label_dtype, pd.CategoricalDtype):
             self.label_dtype = "category"
         else:
@@ -396,6 +458,15 @@ class Shape:
 
     def restore(self, table: pd.DataFrame, labels: pd.Series) -> tuple[Any, Any]:
         """Return the result in the form in which X and y were given."""
+        for name in self.dates if self.kind != "frame" else self.objects:
+            if name in table.columns:
+                table = table.assign(**{name: as_objects(table[name], dates=name in self.dates)})
+        for name, dtype in self.arrow.items():
+            if name in table.columns and (
+                (dtype.kind == "M" and is_datetime64_any_dtype(table[name].dtype))
+                or (dtype.type is str and is_string_dtype(table[name]))
+            ):
+                table = table.assign(**{name: table[name].astype(dtype)})
         if self.kind == "frame":
             X: Any = table.astype(self.dtype).set_axis(self.columns, axis=1)
         else:

@@ -81,7 +81,7 @@ class BayesianNetwork(Synthesizer):
         degree: int = 2,
         *,
         n_bins: int = 20,
-        sampling_strategy: str | Mapping[Any, int] | None = None,
+        sampling_strategy: str | float | Mapping[Any, int] | None = None,
         schema: Schema | None = None,
         random_state: int | None = None,
     ):

@@ -79,7 +79,7 @@ class GaussianCopula(Synthesizer):
     def __init__(
         self,
         *,
-        sampling_strategy: str | Mapping[Any, int] | None = None,
+        sampling_strategy: str | float | Mapping[Any, int] | None = None,
         schema: Schema | None = None,
         random_state: int | None = None,
     ):

@@ -26,8 +26,10 @@ k_neighbors : int, default=5
 
 # Of synthesizers without noise.
 PLAIN = """
-sampling_strategy : None, "auto" or dict, default=None
-    Class shares of a sample: as in the data, balanced, or counts per label; classes not named keep theirs.
+sampling_strategy : None, str, float or dict, default=None
+    Class shares of a sample: as in the data; balanced ("auto", "not majority" or "all"); the rarest class raised
+    to the largest ("minority"); for two classes the ratio of the rarer to the other; or counts per label, where classes
+    not named keep theirs.
 schema : Schema, optional
     What the columns are; read from the table when not given.
 random_state : int, optional
@@ -56,9 +58,10 @@ n_bins : int, default=20
     How many intervals a number is cut into at most.
 binning : {"uniform", "quantile"}, default="uniform"
     Intervals of one width, or of about as many rows each, which is paid for.
-sampling_strategy : None, "auto" or dict, default=None
-    Class shares of a sample: as in the data (with noise), balanced, or counts per label; classes not named keep
-    theirs.
+sampling_strategy : None, str, float or dict, default=None
+    Class shares of a sample: as in the data (with noise); balanced ("auto", "not majority" or "all"); the rarest class
+    raised to the largest ("minority"); for two classes the ratio of the rarer to the other; or counts per label, where
+    classes not named keep theirs.
 relation : {"replace-one", "add-remove"}, default="replace-one"
     Which tables count as neighbours.
 rows_per_person : int, optional

@@ -144,7 +144,7 @@ class GEM(CountingSynthesizer):
         embedding: int = 128,
         n_steps: int = 100,
         learning_rate: float = 0.003,
-        sampling_strategy: str | Mapping[Any, int] | None = None,
+        sampling_strategy: str | float | Mapping[Any, int] | None = None,
         relation: Relation = "replace-one",
         rows_per_person: int | None = None,
         n_jobs: int = 1,

@@ -51,7 +51,7 @@ class _Generator(Synthesizer):
         epochs: int = 300,
         *,
         batch_size: int = 500,
-        sampling_strategy: str | Mapping[Any, int] | None = None,
+        sampling_strategy: str | float | Mapping[Any, int] | None = None,
         schema: Schema | None = None,
         random_state: int | None = None,
     ):

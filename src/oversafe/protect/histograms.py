@@ -74,7 +74,7 @@ class HistogramSynthesizer(CountingSynthesizer):
         classes: Sequence[Any] | None = None,
         n_bins: int = 20,
         binning: Binning = "uniform",
-        sampling_strategy: str | Mapping[Any, int] | None = None,
+        sampling_strategy: str | float | Mapping[Any, int] | None = None,
         relation: Relation = "replace-one",
         rows_per_person: int | None = None,
         n_jobs: int = 1,

@@ -115,7 +115,7 @@ class PrivateMixture(CountingSynthesizer):
         pairs: bool | str = "auto",
         n_components: int = 200,
         n_steps: int = 500,
-        sampling_strategy: str | Mapping[Any, int] | None = None,
+        sampling_strategy: str | float | Mapping[Any, int] | None = None,
         relation: Relation = "replace-one",
         rows_per_person: int | None = None,
         n_jobs: int = 1,

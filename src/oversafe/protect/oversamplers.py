@@ -10,9 +10,11 @@ import pandas as pd
 from imblearn import over_sampling, under_sampling
 from numpy.typing import NDArray
 from pandas.api import types
+from sklearn.utils._indexing import _get_column_indices
 
 from oversafe.data.column import Column
 from oversafe.data.encode import column_codes
+from oversafe.data.infer import infer_column
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.privacy.guarantee import Guarantee
@@ -50,7 +52,7 @@ class _Adapter(Sampler):
         self.schema_ = self._check_schema(table, self.schema)
         self.guarantee_ = Guarantee.none(*self._reasons)
         table = self.schema_.conform(table)
-        schema = as_interpolated(self.schema_)
+        schema = self._interpolated(self.schema_)
         matrix, nominal = self._encode(schema, table)
         resampled, codes, classes = self._run(matrix, nominal, labels)
         added = self._decode(schema, resampled[len(table) :])
@@ -58,6 +60,9 @@ class _Adapter(Sampler):
         return pd.concat([table, added], ignore_index=True), pd.concat(
             [labels, added_labels], ignore_index=True
         )
+
+    def _interpolated(self, schema: Schema) -> Schema:
+        return as_interpolated(schema)
 
     def _encode(self, schema: Schema, table: pd.DataFrame) -> tuple[NDArray[Any], list[bool]]:
         """Return the table as a matrix, and which of its columns are nominal."""
@@ -277,9 +282,10 @@ class SMOTENC(SMOTE):
     Parameters
     ----------
     {sampling_strategy, random_state, schema, k_neighbors}
-    categorical_features : None or "auto", optional
-        For code that was written for imbalanced-learn. Columns of text or of the dtype "category" are categories, and
-        what the schema says.
+    categorical_features : "auto", or sequence of int, str or bool, optional
+        Columns that are categories whatever they look like, such as the codes of an ``OrdinalEncoder``: by position, by
+        name, or a mask, as in imbalanced-learn. Columns of text, of the dtype "category" and of truth values are
+        categories in any case, and what the schema says.
 
     See Also
     --------
@@ -293,7 +299,7 @@ class SMOTENC(SMOTE):
         random_state: int | None = None,
         schema: Schema | None = None,
         k_neighbors: int = 5,
-        categorical_features: str | None = None,
+        categorical_features: Any = None,
     ):
         super().__init__(
             sampling_strategy=sampling_strategy,
@@ -305,13 +311,43 @@ class SMOTENC(SMOTE):
 
     def _parameters(self, labels: pd.Series, classes: Any) -> dict[str, Any]:
         parameters = super()._parameters(labels, classes)
-        given = parameters.pop("categorical_features")
-        if given is not None and not (isinstance(given, str) and given == "auto"):
-            raise InputError(
-                f"categorical_features = {given!r} was given; leave it out, and give the columns that are categories "
-                "the dtype 'category', or declare them in a schema"
-            )
+        del parameters["categorical_features"]
         return parameters
+
+    def _check_schema(self, table: pd.DataFrame, schema: Schema | None) -> Schema:
+        given = self.categorical_features
+        if given is None or (isinstance(given, str) and given == "auto"):
+            return super()._check_schema(table, schema)
+        try:
+            named = [str(table.columns[i]) for i in _get_column_indices(table, given)]
+        except (ValueError, TypeError, IndexError) as error:
+            raise InputError(
+                f"categorical_features = {given!r} was given; use 'auto', positions, names or a mask of the "
+                f"{table.shape[1]} columns ({error})"
+            ) from error
+        declared = Schema.infer(table) if schema is None else schema
+        for name in named:
+            if name in declared and not declared[name].is_category:
+                seen = infer_column(name, table[name], is_label=True)
+                declared = declared.declare(
+                    name,
+                    kind="categorical",
+                    categories=seen.categories,
+                    bounds=None,
+                    decimals=None,
+                    resolution=None,
+                )
+        return super()._check_schema(table, declared)
+
+    def _interpolated(self, schema: Schema) -> Schema:
+        # Numbers that are declared to be categories are not between one another.
+        named = {column.name for column in schema if column.kind in ("categorical", "ordinal")}
+        return Schema(
+            tuple(
+                own if own.name in named else plain
+                for own, plain in zip(schema, as_interpolated(schema), strict=True)
+            )
+        )
 
     def _encode(self, schema: Schema, table: pd.DataFrame) -> tuple[NDArray[Any], list[bool]]:
         blocks, nominal = [], []

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.api.types import pandas_dtype
 
 from oversafe.checks import check_choice, check_count
 from oversafe.data.column import Column
@@ -447,7 +448,9 @@ class _Grid:
             inner = np.ceil(low * unit) / unit, np.floor(high * unit) / unit
             low, high = inner if inner[0] <= inner[1] else (low, high)
         enough = column.kind == "continuous" or high - low + 1 >= _FEW_VALUES
-        narrow = column.dtype.lower() if column.kind == "continuous" else "float64"
+        own = pandas_dtype(column.dtype) if column.kind == "continuous" else np.dtype("float64")
+        # Of pandas's and of Arrow's numbers, numpy's that hold the same.
+        narrow = str(getattr(own, "numpy_dtype", own))
         return cls(low, high, decimals, narrow, enough and high > low)
 
     def settle(self, numbers: FloatArray) -> FloatArray:

@@ -105,7 +105,7 @@ class PrivBayes(CountingSynthesizer):
         n_bins: int = 20,
         binning: Binning = "uniform",
         usefulness: float = 4,
-        sampling_strategy: str | Mapping[Any, int] | None = None,
+        sampling_strategy: str | float | Mapping[Any, int] | None = None,
         relation: Relation = "replace-one",
         rows_per_person: int | None = None,
         n_jobs: int = 1,

@@ -66,8 +66,8 @@ class SMOTEDP(Synthesizer):
         What ``epsilon`` is the epsilon of.
     schema : Schema, optional
         What the columns are; see the synthesizer.
-    sampling_strategy : None, "auto" or dict, default=None
-        Class shares of a sample.
+    sampling_strategy : None, str, float or dict, default=None
+        Class shares of a sample; see the synthesizer.
     random_state : int, optional
         Makes fit and sample repeatable, for experiments; the guarantee is then nominal.
 
@@ -104,7 +104,7 @@ class SMOTEDP(Synthesizer):
         class_sizes: Mapping[Any, int] | None = None,
         run_at: RunAt = "nominal",
         schema: Schema | None = None,
-        sampling_strategy: str | Mapping[Any, int] | None = None,
+        sampling_strategy: str | float | Mapping[Any, int] | None = None,
         random_state: int | None = None,
     ):
         self.synthesizer = synthesizer

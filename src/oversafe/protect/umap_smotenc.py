@@ -73,8 +73,8 @@ class UMAPSMOTENC(Synthesizer):
     noise : float, default=0.15
         Standard deviation of the normal noise on top, as a multiple of the column's; it leads away from the
         records where they lie densely.
-    sampling_strategy : None, "auto" or dict, default=None
-        Class counts of a sample: as in the data, balanced, or counts per label.
+    sampling_strategy : None, str, float or dict, default=None
+        Class counts of a sample: as in the data, or what the other synthesizers take.
     schema : Schema, optional
         What the columns are; read from the table when not given.
     random_state : int, optional
@@ -125,7 +125,7 @@ class UMAPSMOTENC(Synthesizer):
         back_neighbors: int = 20,
         spread: float = 1.0,
         noise: float = 0.15,
-        sampling_strategy: str | Mapping[Any, int] | None = None,
+        sampling_strategy: str | float | Mapping[Any, int] | None = None,
         schema: Schema | None = None,
         random_state: int | None = None,
         n_jobs: int | None = None,

@@ -22,6 +22,7 @@ from oversafe.attack.release_attacks import (
     own_attack_steps,
 )
 from oversafe.data import read_table
+from oversafe.data.objects import settle_table
 from oversafe.errors import InputError, was_interrupted
 from oversafe.experiment.certainty import with_certain_records
 from oversafe.privacy import Guarantee, read_manifest
@@ -275,8 +276,11 @@ def audit(
 
 
 def _named(table: Any) -> Any:
-    """Return a table whose columns are named by text, as schemas and reports name them."""
-    if not isinstance(table, pd.DataFrame) or all(isinstance(name, str) for name in table.columns):
+    """Return a table of settled kinds whose columns are named by text, as schemas and reports name them."""
+    if not isinstance(table, pd.DataFrame):
+        return table
+    table = settle_table(table)
+    if all(isinstance(name, str) for name in table.columns):
         return table
     return table.set_axis([str(name) for name in table.columns], axis=1)
 

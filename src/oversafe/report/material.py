@@ -12,6 +12,7 @@ from pandas.api.types import is_any_real_numeric_dtype
 
 from oversafe.attack.copies import is_copy
 from oversafe.attack.release_attacks import attacked_classes, largest_class
+from oversafe.checks import check_pandas
 from oversafe.data import Schema
 from oversafe.data.column import value_key, value_keys
 from oversafe.data.labels import check_class_count
@@ -65,6 +66,7 @@ class Material:
         """Return the tables in the columns that they share, or say why they cannot be compared."""
         tables = {"release": release, "real table": real, "holdout": holdout}
         for what, table in tables.items():
+            check_pandas(table)
             if isinstance(table, pd.DataFrame) and label not in table.columns:
                 names = [str(name) for name in table.columns]
                 raise InputError(
