@@ -24,6 +24,10 @@ _STEPS = "earlier steps of the pipeline were fitted to the data, which nobody pa
 _STACKED = (
     "the columns are what other models, fitted to the same data, say; this figure leaves their costs out"
 )
+_ENCODED = (
+    "the labels were written as numbers by the set of those that occur, at which nobody paid for a look, so that one "
+    "record of another label changes those of all"
+)
 _FED_BACK = "labels, columns or weights are what earlier fits to the same data say; this figure leaves their costs out"
 _HIDDEN = (
     "fitted in a worker process or thread, where what was done around it cannot be seen; fit with n_jobs=1"
@@ -46,6 +50,9 @@ _CALLS = {
     "CalibratedClassifierCV.fit": CALIBRATED,
     "_fit_classifier_calibrator_pair": CALIBRATED,
     "_fit_ovo_binary": _CHOSEN,
+    # Of voting and stacking, and of one class against the rest.
+    "_fit_single_estimator": _ENCODED,
+    "_fit_binary": _ENCODED,
     "SelfTrainingClassifier.fit": _FED_BACK,
     "IterativeImputer.fit_transform": _FED_BACK,
     "BaseWeightBoosting.fit": _FED_BACK,
@@ -126,8 +133,8 @@ def _limit(frame: Any) -> str | None:
     # Cross-validation alone fits with no settings; a search gives some.
     if name == "_fit_and_score" and local.get("parameters") is not None:
         return TUNED
-    if name == "_parallel_build_estimators" and getattr(local.get("ensemble"), "bootstrap", False):
-        return _REPEATED
+    if name == "_parallel_build_estimators":
+        return _REPEATED if getattr(local.get("ensemble"), "bootstrap", False) else _ENCODED
     # What the first models say is there when the last one is fitted.
     if name == "_BaseStacking.fit" and "X_meta" in local:
         return _STACKED
