@@ -75,7 +75,8 @@ class ReconstructionResult(AttackResult):
             The real records, with the columns of the attacked table. Equal records count once.
         tolerance : float, optional
             A record is recovered when every value is right within this share of the column's range. By
-            default within a millionth of it, or the stated error where that is larger.
+            default within a millionth of it, or the stated error where that is larger; values that are told as
+            estimates may then be off, if most values are right.
 
         Returns
         -------
@@ -569,14 +570,14 @@ def match_records(
         if len(those):
             best = np.argmin((np.abs(there[those] - here[number]) / unit).max(axis=1))
             nearest[number] = first[those[best]]
-    # What a real record lacks was perhaps filled in, and is then told as an estimate.
+    # What is told as an estimate may be farther off than its error, or have been filled in where the real one has none.
     doubtful = estimated.iloc[:, used].to_numpy(dtype=bool)
-    lacking = np.setdiff1d(np.arange(len(there)), complete)
-    gaps = np.isnan(there[lacking])
+    gaps = np.isnan(there)
     for number in np.flatnonzero((nearest < 0) & doubtful.any(axis=1)).tolist():
-        agrees = np.abs(there[lacking] - here[number]) <= allowed[number]
-        own = (agrees | (gaps & doubtful[number])).all(axis=1) & (2 * agrees.sum(axis=1) > len(used))
-        found[lacking[own]] = True
+        agrees = np.abs(there - here[number]) <= allowed[number]
+        excused = doubtful[number] if tolerance is None else gaps & doubtful[number]
+        own = (agrees | excused).all(axis=1) & (2 * agrees.sum(axis=1) > len(used))
+        found |= own
         if own.any():
-            nearest[number] = first[lacking[own][0]]
+            nearest[number] = first[own.argmax()]
     return nearest, found
