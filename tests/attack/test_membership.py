@@ -142,6 +142,14 @@ def test_surroundings_are_those_of_the_rows() -> None:
         np.testing.assert_allclose(found, around.of(rows, chosen), atol=1e-9)
 
 
+def test_the_rounding_of_a_mean_is_no_unit_of_distance() -> None:
+    points = np.column_stack([np.full(30, 0.1), np.arange(30.0)])
+    assert points[:, 0].std() > 0
+    around = Surroundings(points, points[:1])
+    assert around.scale[0] == 1
+    assert around.of(np.array([[0.2, 0.0]]))[0, 0] == pytest.approx(0.1)
+
+
 # ------------------------------------------------------------------------------- the same as imbalanced-learn
 
 

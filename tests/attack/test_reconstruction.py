@@ -16,6 +16,7 @@ from sklearn.preprocessing import MinMaxScaler
 
 from oversafe.attack import ReconSMOTE
 from oversafe.attack.base import wilson_interval
+from oversafe.attack.reconstruction import match_records
 from oversafe.errors import InputError
 from oversafe.experiment.papers.base import EIGHT, published
 from oversafe.protect import SMOTE as OwnSMOTE
@@ -582,6 +583,29 @@ def test_ages_that_the_rows_leave_open_are_said_to_be_estimates() -> None:
     error = result.records["age"].to_numpy() - frame[y].iloc[result.evidence["real_row"]]["age"].to_numpy()
     assert (error[~estimated] == 0).all()
     assert (np.abs(error) <= result.errors["age"]).all()
+
+
+@pytest.mark.parametrize(
+    ("estimates", "tolerance", "expected"),
+    [
+        (["age"], None, 1),
+        # What is read is right, what somebody asks for too, and most of a record.
+        ([], None, -1),
+        (["age"], 0.01, -1),
+        (["age", "dose"], None, -1),
+    ],
+)
+def test_an_estimate_that_is_off_does_not_make_a_record_unreal(estimates, tolerance, expected) -> None:
+    real = pd.DataFrame({"age": [50.0, 61.0, 70.0], "dose": [1.5, 2.5, 3.5], "height": [171.2, 168.4, 180.9]})
+    record = real.iloc[[1]].assign(age=57.0).reset_index(drop=True)
+    if "dose" in estimates:
+        record["dose"] = 3.0
+    errors = pd.DataFrame({"age": [2.0], "dose": [1e-9], "height": [1e-9]})
+    estimated = pd.DataFrame({name: [name in estimates] for name in real})
+    nearest, found = match_records(
+        record, errors, estimated, np.array([20.0, 2.0, 12.0]), np.zeros(3, dtype=bool), real, tolerance, {}
+    )
+    assert nearest.tolist() == [expected] and found.tolist() == [False, expected == 1, False]
 
 
 def test_equal_records_with_gaps_count_once() -> None:

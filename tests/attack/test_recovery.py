@@ -9,8 +9,8 @@ from sklearn.neighbors import NearestNeighbors
 from oversafe.attack.lines import find_lines
 from oversafe.attack.noise import lines_at_their_error
 from oversafe.attack.points import Points, read_points
-from oversafe.attack.recovery import Recovered, find_records
-from oversafe.attack.segments import shares_of
+from oversafe.attack.recovery import Recovered, _settle, find_records
+from oversafe.attack.segments import refine, shares_of
 
 from .releases import interpolated, synthetic
 
@@ -107,6 +107,28 @@ def test_records_of_a_perturbed_release_agree_with_its_rows(noise: float) -> Non
     number = np.abs(places[:, None] - real).max(axis=2).argmin(axis=1)
     found = np.where(records.segments >= 0, np.sort(number[records.segments], axis=1), -1)[points.row]
     assert (found == pair).all(axis=1).mean() > 0.9
+
+
+def test_a_place_that_loses_its_neighbours_goes_with_them() -> None:
+    # Three places with rows between each two, and a tail of others: its end has rows on the way to one place only.
+    rng = np.random.default_rng(0)
+    ends = rng.normal(size=(12, 5))
+    pairs = [(0, 1), (0, 2), (1, 2), *((i, i + 1) for i in range(2, 11))]
+    rows = [ends[a] + rng.random((20, 1)) * (ends[b] - ends[a]) for a, b in pairs]
+    points = read_points(np.vstack(rows).round(5))
+    places = (ends - points.low) / points.span
+    found = Recovered(
+        places,
+        np.full(12, points.noise),
+        np.full(12, 2),
+        [np.empty(0, dtype=np.int64)] * 12,
+        ["lines"] * 12,
+        np.full((len(points.values), 2), -1),
+        refine(points.values, np.full((len(points.values), 2), -1), places, np.zeros(12), exact=False),
+    )
+    settled = _settle(points, found, None)
+    np.testing.assert_allclose(settled.places, places[:3], atol=1e-4)
+    assert settled.support.tolist() == [2, 2, 2]
 
 
 def test_extrapolated_rows_have_records_too() -> None:

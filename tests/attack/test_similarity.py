@@ -81,6 +81,16 @@ def test_independent_rows_are_next_to_no_record(spread: float, columns: int) -> 
         assert ClosestRecord().run(release.assign(kind=kind), real).interval[0] < 0.1
 
 
+def test_rows_that_alone_share_a_records_category_are_not_next_to_it() -> None:
+    # Beside another category the numbers hardly differ, since a few of them are very large.
+    rng = np.random.default_rng(0)
+    release, real = (
+        pd.DataFrame({"town": rng.integers(0, 300, 300).astype(str), "income": rng.standard_cauchy(300)})
+        for _ in range(2)
+    )
+    assert ClosestRecord().run(release, real).interval[0] < 0.1
+
+
 def test_coarse_rows_are_next_to_no_record() -> None:
     rng = np.random.default_rng(0)
     release, real = (pd.DataFrame(rng.integers(0, 4, size=(300, 5))) for _ in range(2))

@@ -75,7 +75,8 @@ class ReconstructionResult(AttackResult):
             The real records, with the columns of the attacked table. Equal records count once.
         tolerance : float, optional
             A record is recovered when every value is right within this share of the column's range. By
-            default within a millionth of it, or the stated error where that is larger.
+            default within a millionth of it, or the stated error where that is larger; values that are told as
+            estimates may then be off, if most values are right.
 
         Returns
         -------
@@ -573,17 +574,21 @@ def match_records(
             best = np.argmin((np.abs(there[those] - here[number]) / unit).max(axis=1))
             nearest[number] = first[those[best]]
     # What a real record lacks was filled in before the rows were made; the others of its values are its own. Where the
-    # release has gaps of its own the value is told as an estimate, else nobody who has the release alone can know.
+    # release has gaps of its own the value is told as an estimate, else nobody who has the release alone can know. An
+    # estimate may also be farther off than its error.
     doubtful = estimated.iloc[:, used].to_numpy(dtype=bool)
-    lacking = np.setdiff1d(np.arange(len(there)), complete)
-    gaps = np.isnan(there[lacking])
-    for number in np.flatnonzero(nearest < 0).tolist() if len(lacking) else ():
-        agrees = np.abs(there[lacking] - here[number]) <= allowed[number]
-        own = np.flatnonzero((agrees | gaps).all(axis=1) & (2 * agrees.sum(axis=1) > len(used)))
-        found[lacking[own]] = True
+    gaps = np.isnan(there)
+    unmatched = nearest < 0
+    if not gaps.any():
+        unmatched &= doubtful.any(axis=1)
+    for number in np.flatnonzero(unmatched).tolist():
+        agrees = np.abs(there - here[number]) <= allowed[number]
+        excused = gaps | doubtful[number] if tolerance is None else gaps
+        own = np.flatnonzero((agrees | excused).all(axis=1) & (2 * agrees.sum(axis=1) > len(used)))
+        found[own] = True
         if len(own):
-            # The one that lacks the least.
+            # The one that agrees in the most.
             best = own[np.argmax(agrees[own].sum(axis=1))]
-            nearest[number] = first[lacking[best]]
+            nearest[number] = first[best]
             blank[number] = bool((gaps[best] & ~doubtful[number]).any())
     return nearest, found, blank

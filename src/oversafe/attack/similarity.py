@@ -263,12 +263,9 @@ def _next_to_one(
     if not len(apart) or not others.any():
         return 0.0, (0.0, 1.0)
     limit = np.quantile(apart[:, 0], _UNCOMMON)
-
-    def near(distances: FloatArray) -> FloatArray:
-        return ((distances[:, 0] < limit) & (distances[:, 0] < _NEXT_TO * distances[:, 1])).astype(float)
-
-    by_chance = max(_NEXT_TO, float(near(apart).mean()))
-    return _above_chance(near(release[others]), by_chance, record[others])
+    closest, second = release[others, 0], release[others, 1]
+    near = (closest < limit) & (closest < _NEXT_TO * second)
+    return _above_chance(near.astype(float), _NEXT_TO, record[others])
 
 
 class NaiveDistinguisher(Attack):
