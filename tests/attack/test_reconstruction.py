@@ -602,7 +602,7 @@ def test_an_estimate_that_is_off_does_not_make_a_record_unreal(estimates, tolera
         record["dose"] = 3.0
     errors = pd.DataFrame({"age": [2.0], "dose": [1e-9], "height": [1e-9]})
     estimated = pd.DataFrame({name: [name in estimates] for name in real})
-    nearest, found = match_records(
+    nearest, found, _ = match_records(
         record, errors, estimated, np.array([20.0, 2.0, 12.0]), np.zeros(3, dtype=bool), real, tolerance, {}
     )
     assert nearest.tolist() == [expected] and found.tolist() == [False, expected == 1, False]
