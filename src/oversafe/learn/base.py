@@ -17,7 +17,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oversafe.checks import check_random_state, check_share
-from oversafe.data.column import Column
+from oversafe.data.column import Column, as_frame, as_series
 from oversafe.data.encode import column_codes
 from oversafe.data.labels import check_label_kind, found_classes, in_order
 from oversafe.data.misfits import warn_of_columns, warn_of_labels
@@ -168,7 +168,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         if not isinstance(X, pd.DataFrame):
             validate_data(self, X, dtype=None, ensure_all_finite=False)
             assert schema is not None
-            X = pd.DataFrame(np.asarray(X), columns=_names(schema, X))
+            X = as_frame(np.asarray(X), _names(schema, X))
         else:
             validate_data(self, X, skip_check_array=True)
         table = X.set_axis([str(name) for name in X.columns], axis=1)
@@ -187,7 +187,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         if not isinstance(X, pd.DataFrame):
             X = np.asarray(X)
             validate_data(self, X, dtype=None, ensure_all_finite=False, reset=False)
-            return pd.DataFrame(X, columns=_names(self._feature_schema(), X))
+            return as_frame(X, _names(self._feature_schema(), X))
         validate_data(self, X, skip_check_array=True, reset=False)
         return X.set_axis([str(name) for name in X.columns], axis=1)
 
@@ -223,9 +223,9 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
             places = pd.Index(self.classes_).get_indexer(labels)
         else:
             column = Column("label", "categorical", "object", True, categories=tuple(declared))
-            places = column_codes(column, pd.Series(labels), strict=False)
+            places = column_codes(column, as_series(labels), strict=False)
         if not caveats:
-            warn_of_labels(declared, places, pd.Series(labels), stacklevel=3)
+            warn_of_labels(declared, places, as_series(labels), stacklevel=3)
         # A label that was not declared counts as the first: a fixed choice, so that no error tells of it.
         return np.where(places >= 0, places, 0).astype(np.int64), caveats
 

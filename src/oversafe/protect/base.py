@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from oversafe.checks import check_choice, check_random_state
+from oversafe.data.column import as_frame, as_series
 from oversafe.data.labels import check_labels
 from oversafe.data.schema import Schema, check_given_schema, check_table, features_of
 from oversafe.errors import InputError
@@ -363,9 +364,7 @@ class Shape:
                     table[name] = table[name].sparse.to_dense()
         else:
             values = X.toarray() if self.kind.startswith("sparse") else _as_array(X)
-            table = pd.DataFrame(values, columns=self.columns)
-            if self.dtype is not None and self.dtype == object:
-                table = table.infer_objects()
+            table = as_frame(values, self.columns, infer=self.dtype is not None and self.dtype == object)
         check_table(table)
         return table.reset_index(drop=True)
 
@@ -378,7 +377,7 @@ class Shape:
         if self.label_kind == "indicator" or self.label_kind == "frame":
             check_classification_targets(y)
             return pd.Series(check_target_type(np.asarray(y), indicate_one_vs_all=True)[0])
-        return pd.Series(np.asarray(y).ravel())
+        return as_series(np.asarray(y).ravel())
 
     def leave_out(self, name: str) -> None:
         """Forget a column that the result does not have."""
