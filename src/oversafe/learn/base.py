@@ -107,7 +107,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         check_share("epsilon", self.epsilon, 1e-100, 1e100)
         check_delta(self.delta)
         check_random_state(self.random_state)
-        check_given_schema(self.schema)
+        check_given_schema(self._given_schema())
 
     def _check_class_weight(self, weight: Any) -> None:
         if isinstance(weight, Mapping):
@@ -158,9 +158,12 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
 
     # ------------------------------------------------------------------------------------------ reading
 
+    def _given_schema(self) -> Schema | None:
+        return self.schema
+
     def _read_table(self, X: Any) -> tuple[Any, Schema | None, list[str]]:
         """Return numbers as an array, or a table of mixed kinds with its schema; and what was read unpaid."""
-        schema = self.schema
+        schema = self._given_schema()
         if isinstance(X, pd.DataFrame) and not X.columns.is_unique:
             check_table(X)
         if schema is None and not _is_mixed(X):
@@ -201,8 +204,9 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
             raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         declared: Any = self.classes
         caveats: list[str] = []
-        if declared is None and self.schema is not None and self.schema.label is not None:
-            entry = self.schema[self.schema.label]
+        schema = self._given_schema()
+        if declared is None and schema is not None and schema.label is not None:
+            entry = schema[schema.label]
             declared = entry.categories if entry.domain == "public" else None
         elif declared is None and isinstance(getattr(y, "dtype", None), pd.CategoricalDtype):
             # Whoever made the categories may have found them in the data.
