@@ -1,6 +1,8 @@
 """Whoever holds the data hears where they do not fit what was declared."""
 
 import warnings
+from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -8,6 +10,7 @@ import pytest
 
 from oversafe.data import Column, MisfitWarning, Schema
 from oversafe.data.bins import Bins
+from oversafe.data.encode import outside_domain
 from oversafe.data.misfits import column_misfits
 from oversafe.learn import BalancedSynthesisClassifier, PrivateBaggingClassifier, PrivateLogisticRegression
 from oversafe.protect import PrivateMixture
@@ -68,6 +71,94 @@ def test_odd_values_are_no_error(make, table, labels):
         assert (
             make(schema=schema_of(0.0, 1.0), classes=["no", "yes"]).fit(odd, y).guarantee_.status == "proven"
         )
+
+
+class Unspeakable:
+    """A value whose own methods say what it is."""
+
+    def __str__(self):
+        raise RuntimeError("a private text")
+
+    __repr__ = __float__ = __str__
+
+
+ODD = {
+    "a signalling NaN": Decimal("sNaN"),
+    "the first microsecond": np.datetime64(-(2**63) + 1, "us"),
+    "a year that no date has": np.datetime64(2**63 - 1, "Y"),
+    "a duration": np.timedelta64(5, "D"),
+    "an object that raises": Unspeakable(),
+    "half of a character": "\ud800",
+    "thousands of digits": 10**5000,
+}
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+@pytest.mark.parametrize("make", [PrivateLogisticRegression, PrivateMixture])
+@pytest.mark.filterwarnings("ignore::oversafe.data.MisfitWarning")
+def test_no_value_of_one_record_is_an_error(make, odd):
+    public = {"missing": True, "domain": "public", "source": "a textbook"}
+    schema = Schema(
+        (
+            Column("x0", "continuous", "float64", bounds=(0.0, 1.0), **public),
+            Column(
+                "x1",
+                "datetime",
+                "datetime64[us]",
+                bounds=("2024-01-01", "2024-12-31"),
+                resolution="us",
+                **public,
+            ),
+            Column(
+                "x2",
+                "datetime",
+                "datetime64[us]",
+                bounds=("2024-01-01", "2024-12-31"),
+                resolution="D",
+                **public,
+            ),
+            Column("x3", "categorical", "object", categories=("a", "b"), **public),
+        )
+    )
+    values = np.empty((60, 4), dtype=object)
+    values[:] = [0.5, pd.Timestamp("2024-06-01"), pd.Timestamp("2024-06-01"), "a"]
+    values[0] = odd
+    labels = np.repeat(["no", "yes"], 30).astype(object)
+    labels[0] = odd
+    fresh = make(schema=schema, classes=["no", "yes"])
+    assert fresh.fit(values, labels).guarantee_.status == "proven"
+    table = pd.DataFrame(values, columns=list(schema.names), dtype=object)
+    assert fresh.fit(table, pd.Series(labels, dtype=object)).guarantee_.status == "proven"
+
+
+def test_a_column_that_cannot_be_looked_at_does_not_hide_the_others(table, labels):
+    values = np.array(table, dtype=object)
+    values[0, 0] = Decimal("sNaN")
+    with pytest.warns(MisfitWarning, match="'x1' has 100%"):
+        PrivateLogisticRegression(schema=schema_of(100.0, 200.0), classes=["no", "yes"]).fit(
+            pd.DataFrame(values, columns=table.columns), labels
+        )
+
+
+def test_a_date_is_outside_where_its_code_is():
+    facts = {"domain": "public", "source": "a textbook"}
+    noon = Column(
+        "day",
+        "datetime",
+        "datetime64[us]",
+        bounds=("2024-01-01T12", "2024-01-02T12"),
+        resolution="D",
+        **facts,
+    )
+    dates = pd.to_datetime(["2023-12-31T23", "2024-01-01T00", "2024-01-02T23", "2024-01-03T00"])
+    assert outside_domain(noon, pd.Series(dates)).tolist() == [True, False, False, True]
+    fine = replace(noon, resolution=None)
+    assert outside_domain(fine, pd.Series(dates)).tolist() == [True, True, True, True]
+    assert outside_domain(fine, pd.Series(["9999-12-31", "2024-01-02", None])).tolist() == [
+        True,
+        False,
+        False,
+    ]
 
 
 @pytest.mark.filterwarnings("error::oversafe.data.MisfitWarning")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from oversafe.data import Column, MisfitWarning, Schema
 from oversafe.errors import InputError
 from oversafe.learn import (
     BalancedSynthesisClassifier,
@@ -18,6 +21,7 @@ from oversafe.learn import (
 )
 from oversafe.privacy import Ledger
 from oversafe.privacy.guarantee import composed_epsilon
+from oversafe.protect import PrivateMixture
 
 
 def sample(n: int = 3000, seed: int = 0):
@@ -87,6 +91,44 @@ def test_what_a_learner_leaves_unpaid_is_told_to_the_ledger(tmp_path):
         with pytest.raises(InputError, match=words):
             PrivateBaggingClassifier(base, 2, classes=[0, 1], ledger=account).fit(X, y)
     assert ledger.remaining("patients").epsilon == 3.0
+
+
+def test_what_a_learners_own_schema_leaves_unpaid_is_told_to_the_ledger(tmp_path):
+    ledger = Ledger(tmp_path / "budget.db", key_file=tmp_path / "key")
+    ledger.create("patients", 3.0)
+    X, y = sample(500)
+    table = pd.DataFrame(X, columns=["a", "b"])
+    read = Schema.infer(table)
+    public = Schema(tuple(replace(c, domain="public", source="a textbook") for c in read))
+    bag = PrivateBaggingClassifier(n_estimators=2, classes=[0, 1])
+    for frame in (table, table.astype({"b": object})):
+        bag.set_params(estimator=PrivateLogisticRegression(schema=read), ledger=None).fit(frame, y)
+        assert bag.guarantee_.status == "nominal" and "read from the data" in bag.guarantee_.caveats[0]
+        with pytest.raises(InputError, match="read from the data"):
+            bag.set_params(ledger=ledger.for_dataset("patients")).fit(frame, y)
+        bag.set_params(estimator=PrivateLogisticRegression(schema=public), ledger=None).fit(frame, y)
+        assert bag.guarantee_.status == "proven" and bag.predict(frame).shape == y.shape
+    assert ledger.remaining("patients").epsilon == 3.0
+
+
+def test_a_learners_columns_that_do_not_fit_are_named_once():
+    X, y = sample(500)
+    facts = {"bounds": (100.0, 200.0), "domain": "public", "source": "a textbook"}
+    wrong = Schema(tuple(Column(name, "continuous", "float64", **facts) for name in ("x0", "x1")))
+    inside = BalancedSynthesisClassifier(PrivateMixture(schema=wrong, classes=[0, 1]), LogisticRegression())
+    for base, own, most in (
+        (PrivateLogisticRegression(), wrong, 2),
+        (PrivateLogisticRegression(schema=wrong), None, 2),
+        # What is deeper inside, each learner says itself.
+        (inside, None, 4),
+    ):
+        bag = PrivateBaggingClassifier(base, 2, schema=own, classes=[0, 1])
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            bag.fit(X, y)
+        found = [str(w.message) for w in told if issubclass(w.category, MisfitWarning)]
+        assert {text.split("'")[1] for text in found} == {"x0", "x1"}
+        assert len(found) == most
 
 
 def test_a_delta_lets_many_learners_spend_more():

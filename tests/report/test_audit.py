@@ -10,7 +10,7 @@ from imblearn.over_sampling import SMOTE
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from oversafe import audit
-from oversafe.attack import AttackResult, Linkability
+from oversafe.attack import Attack, AttackResult, Linkability
 from oversafe.commands.outputs import check_page
 from oversafe.data import load_dataset
 from oversafe.errors import InputError
@@ -581,3 +581,17 @@ def test_what_may_be_chance_is_not_called_nothing():
         "50 % of the real rows of class 'a' are recognised in the released table, and 1 % of the added ones are taken "
         "for real; with so few rows that may be chance."
     )
+
+
+class Failing(Attack):
+    def run(self, release, real, holdout=None):
+        raise ValueError("no such column")
+
+
+def test_an_own_attack_that_fails_is_told():
+    X, y = load_dataset("breast_cancer")
+    table = X.assign(diagnosis=y)
+    with pytest.warns(UserWarning, match="the attack Failing was left out: .*no such column"):
+        audit(table.head(60), "diagnosis", real=table.head(60), attacks=[Failing()], time_limit=20)
+    with pytest.raises(InputError, match="give a list"):
+        audit(table.head(60), "diagnosis", real=table.head(60), attacks=Failing())

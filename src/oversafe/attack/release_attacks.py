@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
@@ -214,6 +215,16 @@ def check_attacks(attacks: Sequence[Any] | None) -> tuple[Any, ...]:
                 f"the attack {name} has run{signature(attack.run)}; here run(release, real, holdout=None) is called"
             ) from None
     return given
+
+
+def warn_of_own_attacks(attacks: Sequence[Any], *not_run: Mapping[str, str]) -> None:
+    """Say which of somebody's own attacks came to nothing, and why."""
+    for name in sorted({type(attack).__name__ for attack in attacks}):
+        told = [
+            why for each in not_run for title, why in each.items() if title.startswith(f"{name} on class ")
+        ]
+        if told:
+            warnings.warn(f"the attack {name} was left out: {told[0]}", stacklevel=3)
 
 
 def own_attack_steps(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
 from types import NoneType
@@ -11,6 +12,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pandas.api import types
 
 from oversafe.data.dates import as_date
@@ -234,13 +236,18 @@ def value_key(value: Any) -> str | None:
         return {"true": "1", "True": "1", "TRUE": "1", "false": "0", "False": "0", "FALSE": "0"}.get(
             value, value
         )
-    if isinstance(value, datetime | date | np.datetime64):
-        stamp = pd.Timestamp(value)
-        if stamp is pd.NaT:
-            return None
-        return (stamp if stamp.tz is None else stamp.tz_convert("UTC").tz_localize(None)).isoformat()
-    if isinstance(value, bool | int | np.bool_ | np.integer):
-        return str(int(value))
+    try:
+        if isinstance(value, datetime | date | np.datetime64):
+            stamp = pd.Timestamp(value)
+            if stamp is pd.NaT:
+                return None
+            return (stamp if stamp.tz is None else stamp.tz_convert("UTC").tz_localize(None)).isoformat()
+        # numpy counts durations among the whole numbers.
+        if isinstance(value, bool | int | np.bool_ | np.integer) and not isinstance(value, np.timedelta64):
+            return str(int(value))
+    except (ValueError, OverflowError):
+        # Years that no date has, and numbers of thousands of digits: an error would tell of the record.
+        return None
     number = as_number(value)
     return None if number != number else _number_key(number)
 
@@ -251,8 +258,31 @@ def as_number(value: Any) -> float:
         value = value.real
     try:
         return float(value)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:
+        # Whatever the value's own methods raise: an error would tell of the record.
         return np.nan
+
+
+def as_series(values: NDArray[Any]) -> pd.Series:
+    """Return an array as a Series; one that pandas cannot hold as text is kept as it is."""
+    try:
+        return pd.Series(values)
+    except UnicodeEncodeError:
+        # Half of a character, such as "\ud800", is no text for pandas; an error would tell of the record.
+        return pd.Series(values, dtype=object)
+
+
+def as_frame(values: NDArray[Any], names: Iterable[str], *, infer: bool = False) -> pd.DataFrame:
+    """Return an array as a DataFrame, as :func:`as_series` does; with ``infer`` objects get the dtype they fit."""
+    names = list(names)
+    try:
+        frame = pd.DataFrame(values, columns=names)
+        return frame.infer_objects() if infer else frame
+    except UnicodeEncodeError:
+        if len(names) == 1:
+            return pd.DataFrame(values, columns=names, dtype=object)
+        columns = [as_frame(values[:, [i]], [name], infer=infer) for i, name in enumerate(names)]
+        return pd.concat(columns, axis=1)
 
 
 def _number_key(number: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -166,7 +167,9 @@ def _category_positions(column: Column, values: pd.Series) -> NDArray[np.int64]:
     """Return each value's place among the categories, or -1; every value is treated by itself."""
     if values.dtype == object and types.infer_dtype(values, skipna=True) == "string":
         # Text alone is the same whether it is looked at once or in every row.
-        values = values.astype("str")
+        # Unless one is half of a character, which an error would tell.
+        with suppress(UnicodeEncodeError):
+            values = values.astype("str")
     if values.dtype != object and all(type(category) is str for category in column.categories or ()):
         codes, distinct = pd.factorize(values)
         places = pd.Index(column.categories or (), dtype=object).get_indexer(pd.Index(distinct, dtype=object))
@@ -271,10 +274,11 @@ def outside_domain(column: Column, values: pd.Series) -> NDArray[np.bool_]:
     if column.bounds is None:
         return np.zeros(len(values), dtype=np.bool_)
     if column.kind == "datetime":
-        low, high = (_plain_date(bound) for bound in column.bounds)
-        # The last day ends at midnight.
-        dates = _dates_within(replace(column, bounds=None), values).dt.floor(column.resolution or "us")
-        return present & ~dates.between(low, high).to_numpy()
+        # In whole units, as in codes: the last day ends at midnight. What is no date is below all of them.
+        free = replace(column, bounds=None, resolution=column.resolution or "us")
+        low, high = (_ticks(free, bound) for bound in column.bounds)
+        ticks = ticks_of(free, _dates_within(free, values))
+        return present & ~((ticks >= low) & (ticks <= high))
     numbers = _numbers(values)
     low, high = column.bounds
     return present & ~((numbers >= low) & (numbers <= high))

@@ -93,8 +93,14 @@ def _stand_in(column: Column) -> str:
 def warn_of_columns(schema: Schema, table: pd.DataFrame, stacklevel: int = 2) -> None:
     """Warn of columns most values of which are outside of what is declared."""
     part = table.iloc[:: max(1, len(table) // _ROWS)]
-    for sentence in column_misfits(schema, part, least=0.5):
-        warnings.warn(sentence + _FOR_THE_HOLDER, MisfitWarning, stacklevel=stacklevel + 1)
+    for column in schema:
+        try:
+            sentences = column_misfits(Schema((column,)), part, least=0.5)
+        except Exception:
+            # Whatever a record holds: an error would tell of it, and the fit does without this.
+            continue
+        for sentence in sentences:
+            warnings.warn(sentence + _FOR_THE_HOLDER, MisfitWarning, stacklevel=stacklevel + 1)
 
 
 def warn_of_labels(
@@ -104,7 +110,7 @@ def warn_of_labels(
     known = places >= 0
     empty = np.flatnonzero(np.bincount(places[known].astype(np.int64), minlength=len(classes)) == 0)
     # As text: what is no label may be a list, and an error would tell of it.
-    odd = list(dict.fromkeys(str(label) for label in labels[~known].head(_ROWS)))
+    odd = list(dict.fromkeys(_text(label) for label in labels[~known].head(_ROWS)))
     if not len(empty) and not odd:
         return
     found = []
@@ -120,3 +126,10 @@ def warn_of_labels(
         MisfitWarning,
         stacklevel=stacklevel + 1,
     )
+
+
+def _text(label: Any) -> str:
+    try:
+        return str(label)
+    except Exception:
+        return f"a {type(label).__name__}"

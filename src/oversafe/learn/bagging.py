@@ -56,7 +56,7 @@ class PrivateBaggingClassifier(PrivateLearner):
     voting : {"soft", "hard"}, default="soft"
         Whether probabilities are averaged or classes counted.
     schema, classes, ledger, random_state
-        As in :class:`PrivateLogisticRegression`.
+        As in :class:`PrivateLogisticRegression`; the schema is the learner's when not given.
     n_jobs : int, optional
         As in joblib.
 
@@ -152,10 +152,16 @@ class PrivateBaggingClassifier(PrivateLearner):
 
         labels = self.classes_[codes]
         self.estimators_ = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fitted)(base, _rows(table, rows), labels[rows], seed)
+            delayed(_fitted)(base, _rows(table, rows), labels[rows], seed, schema is not None)
             for rows, seed in zip(samples, seeds, strict=True)
         )
         return self._checked(guarantee, epsilon, delta)
+
+    def _given_schema(self) -> Schema | None:
+        """Return the learner's schema where there is no other: what it reads unpaid is charged before its fit."""
+        if self.schema is None and isinstance(self.estimator, PrivateLearner):
+            return self.estimator.schema
+        return self.schema
 
     def _check_settings(self, n: int) -> None:
         check_count("n_estimators", self.n_estimators)
@@ -276,11 +282,14 @@ def _spendable(cost: float, share: float) -> float:
     return cost - math.log(share) + math.log1p(-(1 - share) * math.exp(-cost))
 
 
-def _fitted(base: Any, X: Any, y: Any, seed: int | None) -> Any:
+def _fitted(base: Any, X: Any, y: Any, seed: int | None, columns_told: bool) -> Any:
     learner = clone(base)
     if seed is not None and "random_state" in learner.get_params():
         learner.set_params(random_state=seed)
     with warnings.catch_warnings():
         # That a sample lacks a rare class is no mistake in what was declared.
-        warnings.simplefilter("ignore", MisfitWarning)
+        warnings.filterwarnings("ignore", message="no row has a label", category=MisfitWarning)
+        if columns_told:
+            # Of all rows already.
+            warnings.simplefilter("ignore", MisfitWarning)
         return learner.fit(X, y)

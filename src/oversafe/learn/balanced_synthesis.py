@@ -13,7 +13,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oversafe.checks import check_count, check_pandas
-from oversafe.data.column import Column
+from oversafe.data.column import Column, as_frame
 from oversafe.data.encode import column_codes, domain_codes
 from oversafe.data.labels import declared_classes, found_classes
 from oversafe.data.schema import Schema, check_table
@@ -213,7 +213,7 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
     def _numbers(self, X: Any) -> FloatArray:
         """Return rows as the classifier sees them, each by itself."""
         schema = self.synthesizer_.schema_
-        table = X if isinstance(X, pd.DataFrame) else pd.DataFrame(X)
+        table = X if isinstance(X, pd.DataFrame) else as_frame(X, schema.names)
         table = table.set_axis(list(schema.names), axis=1)
         plain = self.classifier is None
         return np.hstack([_features(column, table[column.name], plain) for column in schema])

@@ -17,7 +17,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oversafe.checks import check_pandas, check_random_state, check_share
-from oversafe.data.column import Column
+from oversafe.data.column import Column, as_frame, as_series
 from oversafe.data.encode import column_codes
 from oversafe.data.labels import check_label_kind, declared_classes, found_classes
 from oversafe.data.misfits import warn_of_columns, warn_of_labels
@@ -107,7 +107,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         check_share("epsilon", self.epsilon, 1e-100, 1e100)
         check_delta(self.delta)
         check_random_state(self.random_state)
-        check_given_schema(self.schema)
+        check_given_schema(self._given_schema())
 
     def _check_class_weight(self, weight: Any) -> None:
         if isinstance(weight, Mapping):
@@ -158,9 +158,12 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
 
     # ------------------------------------------------------------------------------------------ reading
 
+    def _given_schema(self) -> Schema | None:
+        return self.schema
+
     def _read_table(self, X: Any) -> tuple[Any, Schema | None, list[str]]:
         """Return numbers as an array, or a table of mixed kinds with its schema; and what was read unpaid."""
-        schema = self.schema
+        schema = self._given_schema()
         check_pandas(X)
         X = _gaps_as_nan(X)
         if isinstance(X, pd.DataFrame) and not X.columns.is_unique:
@@ -170,7 +173,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         if not isinstance(X, pd.DataFrame):
             validate_data(self, X, dtype=None, ensure_all_finite=False)
             assert schema is not None
-            X = pd.DataFrame(np.asarray(X), columns=_names(schema, X))
+            X = as_frame(np.asarray(X), _names(schema, X))
         else:
             validate_data(self, X, skip_check_array=True)
         table = X.set_axis([str(name) for name in X.columns], axis=1)
@@ -191,7 +194,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         if not isinstance(X, pd.DataFrame):
             X = np.asarray(X)
             validate_data(self, X, dtype=None, ensure_all_finite=False, reset=False)
-            return pd.DataFrame(X, columns=_names(self._feature_schema(), X))
+            return as_frame(X, _names(self._feature_schema(), X))
         validate_data(self, X, skip_check_array=True, reset=False)
         return X.set_axis([str(name) for name in X.columns], axis=1)
 
@@ -205,8 +208,9 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
             raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         declared: Any = self.classes
         caveats: list[str] = []
-        if declared is None and self.schema is not None and self.schema.label is not None:
-            entry = self.schema[self.schema.label]
+        schema = self._given_schema()
+        if declared is None and schema is not None and schema.label is not None:
+            entry = schema[schema.label]
             declared = entry.categories if entry.domain == "public" else None
         elif declared is None and isinstance(getattr(y, "dtype", None), pd.CategoricalDtype):
             # Whoever made the categories may have found them in the data.
@@ -225,9 +229,9 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
             places = pd.Index(self.classes_).get_indexer(labels)
         else:
             column = Column("label", "categorical", "object", True, categories=tuple(declared))
-            places = column_codes(column, pd.Series(labels), strict=False)
+            places = column_codes(column, as_series(labels), strict=False)
         if not caveats:
-            warn_of_labels(declared, places, pd.Series(labels), stacklevel=3)
+            warn_of_labels(declared, places, as_series(labels), stacklevel=3)
         # A label that was not declared counts as the first: a fixed choice, so that no error tells of it.
         return np.where(places >= 0, places, 0).astype(np.int64), caveats
 

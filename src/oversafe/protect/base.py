@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from oversafe.checks import check_choice, check_count, check_pandas, check_random_state
+from oversafe.data.column import as_frame, as_series
 from oversafe.data.labels import check_labels, in_order
 from oversafe.data.objects import are_dates, as_objects
 from oversafe.data.schema import Schema, check_given_schema, check_table, features_of
@@ -421,13 +422,13 @@ class Shape:
                     table[name] = table[name].sparse.to_dense()
         else:
             values = X.toarray() if self.kind.startswith("sparse") else _as_array(X)
-            table = pd.DataFrame(values, columns=self.columns)
+            table = as_frame(values, self.columns)
         check_table(table)
         self.arrow = {str(k): v for k, v in table.dtypes.items() if isinstance(v, pd.ArrowDtype)}
         self.objects = [str(name) for name, dtype in table.dtypes.items() if is_object_dtype(dtype)]
         self.dates = [name for name in self.objects if are_dates(table[name])]
         if self.kind != "frame" and self.objects:
-            table = table.infer_objects()
+            table = as_frame(values, self.columns, infer=True)
         return table.reset_index(drop=True)
 
     def labels(self, y: Any) -> pd.Series:
@@ -439,7 +440,7 @@ class Shape:
         if self.label_kind == "indicator" or self.label_kind == "frame":
             check_classification_targets(y)
             return pd.Series(check_target_type(np.asarray(y), indicate_one_vs_all=True)[0])
-        return pd.Series(np.asarray(y).ravel())
+        return as_series(np.asarray(y).ravel())
 
     def leave_out(self, name: str) -> None:
         """Forget a column that the result does not have."""

@@ -20,6 +20,7 @@ from oversafe.attack.release_attacks import (
     class_tables,
     copies_steps,
     own_attack_steps,
+    warn_of_own_attacks,
 )
 from oversafe.data import read_table
 from oversafe.data.objects import settle_table
@@ -262,6 +263,7 @@ def audit(
             findings.append(finding)
             results.append(finding.result)
     findings = in_order(findings)
+    warn_of_own_attacks(own, not_run)
     return Audit(
         judge(findings, guarantee, material.naming),
         tuple(findings),

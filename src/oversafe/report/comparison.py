@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from oversafe.attack import AttackResult
+from oversafe.attack.release_attacks import warn_of_own_attacks
 from oversafe.checks import check_choice
 from oversafe.data import read_table
 from oversafe.experiment.compare import ORIGINAL
@@ -292,7 +292,8 @@ def compare(
         name = name or file_name(table)
         table = read_table(table)
     cells = run_cells(table, label, **options)
-    _warn_of_own_attacks(cells, options.get("attacks") or ())
+    reasons = [row for row in cells.get("not_run", ()) if isinstance(row, Mapping)]
+    warn_of_own_attacks(options.get("attacks") or (), *reasons)
     facts = {
         "name": name or "the table",
         "label": label,
@@ -301,15 +302,6 @@ def compare(
         "classes": {str(k): int(v) for k, v in table[label].value_counts().items()},
     }
     return judged(cells, score, facts)
-
-
-def _warn_of_own_attacks(cells: pd.DataFrame, attacks: Sequence[Any]) -> None:
-    """Say which of somebody's own attacks came to nothing, and why."""
-    reasons = [row for row in cells.get("not_run", ()) if isinstance(row, Mapping)]
-    for name in sorted({type(attack).__name__ for attack in attacks}):
-        told = [why for row in reasons for title, why in row.items() if title.startswith(f"{name} on class ")]
-        if told:
-            warnings.warn(f"the attack {name} was left out: {told[0]}", stacklevel=3)
 
 
 def judged(cells: pd.DataFrame, score: str, facts: Mapping[str, Any]) -> Comparison:
