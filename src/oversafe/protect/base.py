@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from oversafe.checks import check_choice, check_random_state
-from oversafe.data.column import as_frame, as_series
+from oversafe.data.column import as_frame, as_series, value_keys
 from oversafe.data.labels import check_labels
 from oversafe.data.schema import Schema, check_given_schema, check_table, features_of
 from oversafe.errors import InputError
@@ -189,6 +190,7 @@ class Synthesizer(Protector):
         if self.guarantee_.status == "proven":
             # One odd value changes the dtype that X or y came in, so the result's comes from the schema.
             self._shape.forget_dtypes()
+        self._shape.check_label_dtype(self.classes_)
         self.guarantee_ = self._weakened(self.guarantee_)
         warn_if_tuned(self.guarantee_.caveats if self.guarantee_.status != "none" else ())
         counts = self._counts(None, None, np.random.default_rng(self.random_state))
@@ -388,10 +390,31 @@ class Shape:
     def forget_dtypes(self) -> None:
         """Keep only what does not depend on the values."""
         self.dtype = {} if self.kind == "frame" else None
-        if isinstance(self.label_dtype, pd.CategoricalDtype):
-            self.label_dtype = "category"
-        else:
-            self.label_dtype = None
+        self._forget_label_dtype()
+
+    def _forget_label_dtype(self) -> None:
+        self.label_dtype = "category" if isinstance(self.label_dtype, pd.CategoricalDtype) else None
+
+    def check_label_dtype(self, classes: NDArray[Any]) -> None:
+        """Forget y's dtype where the classes, as declared, would be others in it: as a boolean, "0" is True."""
+        if self.label_dtype is None or (dtype := self._one_label_dtype()) is None:
+            return
+        declared = as_series(classes)
+        with warnings.catch_warnings():
+            # Of what is none of y's categories, which is the question.
+            warnings.simplefilter("ignore")
+            try:
+                same = value_keys(declared.astype(dtype)).equals(value_keys(declared))
+            except (TypeError, ValueError):
+                same = False
+        if not same:
+            self._forget_label_dtype()
+
+    def _one_label_dtype(self) -> Any:
+        """Return y's dtype, or None where labels are in several columns."""
+        if self.label_kind == "frame":
+            return self.label_dtype.iloc[0] if len(self.label_name) == 1 else None
+        return None if self.label_kind == "indicator" else _roomy(self.label_dtype)
 
     def restore(self, table: pd.DataFrame, labels: pd.Series) -> tuple[Any, Any]:
         """Return the result in the form in which X and y were given."""
