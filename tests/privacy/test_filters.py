@@ -110,6 +110,15 @@ def test_delta_of_charges_without_a_curve_comes_from_its_own_half():
     assert n == 1 and spent.rule == "sums"
 
 
+def test_the_first_charge_may_take_all_delta():
+    for delta in (0.0, 1e-6):
+        budget = Filter.of(1.0, delta)
+        assert budget.left_delta(budget.empty) == delta
+    odd = Guarantee("proven", 1.0, 1e-6, basis="a test", event=dp_event.UnsupportedDpEvent())
+    spent = budget.spend(budget.empty, budget.cost(odd, REPLACE))
+    assert spent is not None and budget.left_delta(spent) == 0.0
+
+
 def test_an_event_that_is_cheaper_than_the_claim_is_not_believed():
     budget = Filter.of(1.0, 1e-6)
     honest = gaussian(5.0, 1e-8)
