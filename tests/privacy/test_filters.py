@@ -224,6 +224,24 @@ def worst_delta(epsilon, allows):
     return values[0, 0, 0][reach]
 
 
+def test_figures_add_up_only_while_their_deltas_fit_the_share_for_sums():
+    budget = Filter.of(1.0, 1e-6)
+
+    def at(delta, own_delta="0"):
+        # Divergences that allow nothing by themselves.
+        beyond = (50.0,) * len(budget.orders)
+        return Spent("renyi", Decimal("0.5"), Decimal(delta), Decimal(own_delta), beyond, 1)
+
+    assert budget.allows(at("2e-8")) and not budget.allows(at("2.1e-8"))
+    assert budget.allows(at("5.2e-7", "5e-7")) and not budget.allows(at("5.21e-7", "5e-7"))
+
+
+def test_the_share_for_sums_is_taken_from_the_divergences():
+    budget = Filter.of(1.0, 1e-6)
+    assert times(budget, pure(0.01))[0] == 439
+    assert times(replace(budget, sum_delta=0.0), pure(0.01))[0] == 441
+
+
 def test_no_adaptive_strategy_exceeds_the_budget_by_figures_that_are_added():
     # The largest response is charged by its divergences, with a smaller epsilon that holds but for a delta.
     delta, figure = 0.05, 0.48

@@ -77,6 +77,14 @@ def test_an_overdraft_of_a_fresh_budget_names_all_of_it(ledger):
     assert ledger.charge("others", Guarantee(epsilon=1.0, delta=1e-6, **odd)).delta == 1e-6
 
 
+def test_a_budget_is_read_back_with_its_share_for_sums(ledger):
+    ledger.create("others", 1.0, 1e-6)
+    ledger.charge("others", Guarantee.pure(0.9, "x"))
+    # Too much for its divergences, beside what was spent; its figures add up to less than the budget.
+    assert ledger.charge("others", gaussian(50.0, 2e-8)).kind == "charge"
+    assert ledger.verify().ok
+
+
 def test_an_overdraft_is_refused_and_spends_nothing(ledger):
     for _ in range(4):
         ledger.charge("patients", LAPLACE)
