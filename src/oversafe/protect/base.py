@@ -334,7 +334,7 @@ class Shape:
                 )
             from scipy.sparse import sparray
 
-            kind = "sparse array" if isinstance(X, sparray) else "sparse matrix"
+            kind = f"sparse {X.format} {'array' if isinstance(X, sparray) else 'matrix'}"
             columns, dtype = [f"x{i}" for i in range(X.shape[1])], X.dtype
         else:
             array = _as_array(X)
@@ -425,7 +425,8 @@ class Shape:
             if self.kind.startswith("sparse"):
                 from scipy.sparse import csr_array, csr_matrix
 
-                X = csr_array(X) if self.kind == "sparse array" else csr_matrix(X)
+                _, layout, form = self.kind.split()
+                X = (csr_array if form == "array" else csr_matrix)(X).asformat(layout)
             X = X.tolist() if self.kind == "list" else X
         return X, self._restore_labels(labels.reset_index(drop=True))
 
