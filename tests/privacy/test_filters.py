@@ -110,6 +110,15 @@ def test_delta_of_charges_without_a_curve_comes_from_its_own_half():
     assert n == 1 and spent.rule == "sums"
 
 
+def test_the_first_charge_may_take_all_delta():
+    for delta in (0.0, 1e-6):
+        budget = Filter.of(1.0, delta)
+        assert budget.left_delta(budget.empty) == delta
+    odd = Guarantee("proven", 1.0, 1e-6, basis="a test", event=dp_event.UnsupportedDpEvent())
+    spent = budget.spend(budget.empty, budget.cost(odd, REPLACE))
+    assert spent is not None and budget.left_delta(spent) == 0.0
+
+
 def test_an_event_that_is_cheaper_than_the_claim_is_not_believed():
     budget = Filter.of(1.0, 1e-6)
     honest = gaussian(5.0, 1e-8)
@@ -213,6 +222,24 @@ def worst_delta(epsilon, allows):
                 value = np.maximum(value, p * up + (1 - p) * down)
         values[counts] = value
     return values[0, 0, 0][reach]
+
+
+def test_figures_add_up_only_while_their_deltas_fit_the_share_for_sums():
+    budget = Filter.of(1.0, 1e-6)
+
+    def at(delta, own_delta="0"):
+        # Divergences that allow nothing by themselves.
+        beyond = (50.0,) * len(budget.orders)
+        return Spent("renyi", Decimal("0.5"), Decimal(delta), Decimal(own_delta), beyond, 1)
+
+    assert budget.allows(at("2e-8")) and not budget.allows(at("2.1e-8"))
+    assert budget.allows(at("5.2e-7", "5e-7")) and not budget.allows(at("5.21e-7", "5e-7"))
+
+
+def test_the_share_for_sums_is_taken_from_the_divergences():
+    budget = Filter.of(1.0, 1e-6)
+    assert times(budget, pure(0.01))[0] == 439
+    assert times(replace(budget, sum_delta=0.0), pure(0.01))[0] == 441
 
 
 def test_no_adaptive_strategy_exceeds_the_budget_by_figures_that_are_added():

@@ -67,6 +67,24 @@ def test_a_charge_is_written_down_and_reduces_what_is_left(ledger):
     assert ledger.verify().ok
 
 
+def test_an_overdraft_of_a_fresh_budget_names_all_of_it(ledger):
+    ledger.create("others", 1.0, 1e-6)
+    odd = {"status": "proven", "basis": "x", "event": dp_event.UnsupportedDpEvent()}
+    refused(
+        lambda: ledger.charge("others", Guarantee(epsilon=1.5, delta=8e-7, **odd)),
+        "has epsilon = 1 and delta = 1e-06 left",
+    )
+    assert ledger.charge("others", Guarantee(epsilon=1.0, delta=1e-6, **odd)).delta == 1e-6
+
+
+def test_a_budget_is_read_back_with_its_share_for_sums(ledger):
+    ledger.create("others", 1.0, 1e-6)
+    ledger.charge("others", Guarantee.pure(0.9, "x"))
+    # Too much for its divergences, beside what was spent; its figures add up to less than the budget.
+    assert ledger.charge("others", gaussian(50.0, 2e-8)).kind == "charge"
+    assert ledger.verify().ok
+
+
 def test_an_overdraft_is_refused_and_spends_nothing(ledger):
     for _ in range(4):
         ledger.charge("patients", LAPLACE)

@@ -8,9 +8,10 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from oversafe.data import Column, Schema
 from oversafe.errors import InputError
 from oversafe.privacy import Ledger, OverdraftError, accountant
-from oversafe.protect import HistogramSynthesizer
+from oversafe.protect import DPGAN, PATEGAN, HistogramSynthesizer, PrivateMixture, PrivBayes
 from tests.protect.conformance import mixed_table, public_schema
 
 CLASSES = ("healthy", "ill")
@@ -130,3 +131,47 @@ def test_labels_in_several_columns_are_nominal(table):
     fitted = HistogramSynthesizer(1.0, schema=public_schema(X)).fit(X, several)
     assert fitted.guarantee_.status == "nominal"
     assert any("one column per class" in caveat for caveat in fitted.guarantee_.caveats)
+
+
+MISTAKES = [
+    ({"classes": ["no", "yes"]}, "the labels are numbers, and the classes 'no', 'yes' are declared"),
+    ({"classes": []}, r"classes = \[\] was given"),
+    ({"classes": [0, 1, 1]}, "lists a category twice"),
+    ({"classes": [], "domains": "private"}, r"classes = \[\] was given"),
+    ({"classes": [0, 1, 1], "domains": "private"}, "lists a category twice"),
+]
+
+
+@pytest.mark.parametrize(("settings", "words"), MISTAKES)
+@pytest.mark.parametrize("make", [HistogramSynthesizer, PrivateMixture, PrivBayes])
+def test_a_mistake_in_the_classes_is_not_charged(ledger, table, make, settings, words):
+    refused_without_charge(make, ledger, table, settings, words)
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize(("settings", "words"), MISTAKES[:2])
+@pytest.mark.parametrize("make", [DPGAN, PATEGAN])
+def test_a_mistake_in_the_classes_is_not_charged_to_networks(ledger, table, make, settings, words):
+    pytest.importorskip("opacus")
+    refused_without_charge(make, ledger, table, settings, words)
+
+
+def refused_without_charge(make, ledger, table, settings, words):
+    X, y = table
+    account = ledger.for_dataset("patients")
+    fresh = make(epsilon=0.4, schema=public_schema(X), ledger=account, **settings)
+    with pytest.raises(InputError, match=words):
+        fresh.fit(X, (y == "ill").astype(int))
+    assert ledger.remaining("patients").epsilon == 1.0
+
+
+def test_a_mistake_in_the_classes_is_not_charged_where_the_table_lies(ledger, table, tmp_path):
+    X, y = table
+    X.assign(outcome=y).to_parquet(tmp_path / "table.parquet")
+    label = Column(
+        "outcome", "categorical", "object", categories=CLASSES, domain="public", source="a textbook"
+    )
+    schema = Schema((*public_schema(X), label), label="outcome")
+    with pytest.raises(InputError, match=r"classes = \[\] was given"):
+        synthesizer(ledger, X, schema=schema, classes=[]).fit_source(tmp_path / "table.parquet")
+    assert ledger.remaining("patients").epsilon == 1.0

@@ -9,6 +9,7 @@ from scipy.optimize import check_grad
 from scipy.stats import chi2
 
 from oversafe.data import Column, Schema
+from oversafe.data.column import value_keys
 from oversafe.errors import InputError
 from oversafe.privacy import Ledger
 from oversafe.protect import PrivateMixture
@@ -194,6 +195,25 @@ def test_a_declared_class_never_vanishes():
         assert model.class_counts_.min() >= 1
         S, _ = model.sample(class_counts={"never seen": 5})
         assert len(S) == 5
+
+
+@pytest.mark.parametrize("classes", [[0, 1], ["0", "1"], [False, True]])
+@pytest.mark.parametrize("seed", [None, 0])
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "float64", "boolean", "category", pd.CategoricalDtype(["0", "1"])], ids=str
+)
+def test_labels_come_back_whatever_dtype_they_had(classes, seed, dtype):
+    X, y = correlated(400)
+    ones = y == y.value_counts().idxmin()
+    given = ones.astype(int).astype(str if isinstance(dtype, pd.CategoricalDtype) else int).astype(dtype)
+    X = X[["x"]]
+    model = PrivateMixture(
+        epsilon=50.0, schema=Schema(SCHEMA.columns[:1]), classes=classes, random_state=seed
+    )
+    for labels in (given, given.to_frame(), given.tolist()):
+        _, made = model.fit_resample(X, labels)
+        keys = value_keys(pd.DataFrame(made).iloc[:, 0])
+        assert set(keys) == {"0", "1"} and abs((keys == "1").sum() - ones.sum()) < 20
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_picked_rows_are_told(name):
     assert made["a"].tolist() == X["a"].iloc[sampler.sample_indices_].tolist()
 
 
-@pytest.mark.parametrize("kind", ["csr_array", "csr_matrix"])
+@pytest.mark.parametrize("kind", ["csr_array", "csr_matrix", "csc_array", "csc_matrix", "coo_array"])
 def test_sparse_tables_come_back_as_they_came(kind):
     import scipy.sparse
 

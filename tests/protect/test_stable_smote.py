@@ -1,5 +1,6 @@
 """A SMOTE step whose neighbours are exact, and whose lists one record cannot upset."""
 
+import itertools
 from collections import Counter
 from fractions import Fraction
 
@@ -69,6 +70,15 @@ def test_a_large_table_has_the_same_neighbours_in_a_tree(kind, monkeypatch):
     in_tree = stable_neighbours(X, 2)
     monkeypatch.setattr("oversafe.protect.stable_smote._TREE_DIMENSIONS", 0)
     assert np.array_equal(np.sort(in_tree, axis=1), np.sort(stable_neighbours(X, 2), axis=1))
+
+
+def test_a_tree_is_not_believed_where_its_last_is_as_far_as_a_neighbour(monkeypatch):
+    # On a lattice as many rows are as far away as the last that the tree names, and it names any of them.
+    X = np.array(list(itertools.product(range(7), repeat=4)), dtype=float)
+    X = np.random.default_rng(0).permutation(X)
+    found = np.sort(stable_neighbours(X, 9), axis=1)
+    monkeypatch.setattr("oversafe.protect.stable_smote._TREE_DIMENSIONS", 0)
+    np.testing.assert_array_equal(found, np.sort(stable_neighbours(X, 9), axis=1))
 
 
 @pytest.mark.parametrize("kind", ["plain", "lattice", "decimal lattice", "many scales", "all the same"])

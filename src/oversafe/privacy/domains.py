@@ -152,9 +152,8 @@ def resolve_domains(
     for name, value, allowed in (("estimate", estimate, Estimate), ("binning", binning, Binning)):
         check_choice(name, value, get_args(allowed))
     check_count("n_bins", n_bins)
-    label = _declared_label(schema, classes)
+    label = check_classes(labels, schema, classes)
     if label is not None and len(labels):
-        check_label_kind(labels.dtype, label.categories or ())
         places = column_codes(label, labels, strict=False)
         warn_of_labels(label.categories or (), places, labels, stacklevel=4)
     unnamed = label is None and estimate == "private" and not accountant.pure
@@ -227,6 +226,20 @@ def _plan(
     cut = [n for n in names if n in unknown or declared[n].is_number] if binning == "quantile" else []
     weights = _KIND * len(unknown) + _DOMAIN * (len(open_columns) + unnamed) + _QUANTILE * len(cut)
     return _Plan(declared, open_columns, unknown, cut, share / weights if weights else 0.0)
+
+
+def check_classes(
+    labels: pd.Series | None, schema: Schema | None, classes: Sequence[Any] | None
+) -> Column | None:
+    """Return the label's column if its classes are public; refuse, before anything is paid, what no label can be."""
+    label = _declared_label(schema, classes)
+    if label is None:
+        return None
+    if not label.categories:
+        raise InputError("classes = [] was given; give the labels that exist in a list")
+    if labels is not None:
+        check_label_kind(labels.dtype, label.categories)
+    return label
 
 
 def check_rows(

@@ -220,7 +220,8 @@ class Filter:
 
     def left_delta(self, spent: Spent) -> float:
         """Return how much delta is left for mechanisms of which only (epsilon, delta) is known."""
-        if spent.rule == "sums":
+        if spent.rule != "renyi":
+            # The first charge may take all of it, by the rule of sums.
             return float(max(Decimal(0), _decimal(self.delta) - spent.delta))
         return float(max(Decimal(0), _decimal(self.delta) / 2 - spent.own_delta))
 

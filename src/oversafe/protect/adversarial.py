@@ -25,6 +25,7 @@ from oversafe.privacy.domains import (
     Binning,
     Domains,
     Estimate,
+    check_classes,
     check_rows,
     drawn_values,
     resolve_domains,
@@ -122,6 +123,7 @@ class AdversarialSynthesizer(Synthesizer):
             import_extra(package, "deep", type(self).__name__)
         rng = random_source(self.random_state)
         accountant, share = self._budget(rng)
+        check_classes(labels, self.schema, self.classes)
         check_rows(table, self.schema, accountant, self.classes, self.domains, self.binning, 0.2 * share)
         caveats = unpaid_domains(self.schema, self.classes, self.domains, accountant.pure)
         whole = Accountant(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
@@ -17,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from oversafe.checks import check_choice, check_count, check_pandas, check_random_state
-from oversafe.data.column import as_frame, as_series
+from oversafe.data.column import as_frame, as_series, value_keys
 from oversafe.data.labels import check_labels, in_order
 from oversafe.data.objects import are_dates, as_objects
 from oversafe.data.schema import Schema, check_given_schema, check_table, features_of
@@ -195,6 +196,7 @@ class Synthesizer(Protector):
         if self.guarantee_.status == "proven":
             # One odd value changes the dtype that X or y came in, so the result's comes from the schema.
             self._shape.forget_dtypes()
+        self._shape.check_label_dtype(self.classes_)
         self.guarantee_ = self._weakened(self.guarantee_)
         warn_if_tuned(self.guarantee_.caveats if self.guarantee_.status != "none" else ())
         counts = self._counts(None, None, np.random.default_rng(self.random_state))
@@ -390,7 +392,7 @@ class Shape:
                 )
             from scipy.sparse import sparray
 
-            kind = "sparse array" if isinstance(X, sparray) else "sparse matrix"
+            kind = f"sparse {X.format} {'array' if isinstance(X, sparray) else 'matrix'}"
             columns, dtype = [f"x{i}" for i in range(X.shape[1])], X.dtype
         else:
             array = _as_array(X)
@@ -452,10 +454,31 @@ class Shape:
         """Keep only what does not depend on the values."""
         self.dtype = {} if self.kind == "frame" else None
         self.arrow, self.objects, self.dates = {}, [], []
-        if isinstance(self.label_dtype, pd.CategoricalDtype):
-            self.label_dtype = "category"
-        else:
-            self.label_dtype = None
+        self._forget_label_dtype()
+
+    def _forget_label_dtype(self) -> None:
+        self.label_dtype = "category" if isinstance(self.label_dtype, pd.CategoricalDtype) else None
+
+    def check_label_dtype(self, classes: NDArray[Any]) -> None:
+        """Forget y's dtype where the classes, as declared, would be others in it: as a boolean, "0" is True."""
+        if self.label_dtype is None or (dtype := self._one_label_dtype()) is None:
+            return
+        declared = as_series(classes)
+        with warnings.catch_warnings():
+            # Of what is none of y's categories, which is the question.
+            warnings.simplefilter("ignore")
+            try:
+                same = value_keys(declared.astype(dtype)).equals(value_keys(declared))
+            except (TypeError, ValueError):
+                same = False
+        if not same:
+            self._forget_label_dtype()
+
+    def _one_label_dtype(self) -> Any:
+        """Return y's dtype, or None where labels are in several columns."""
+        if self.label_kind == "frame":
+            return self.label_dtype.iloc[0] if len(self.label_name) == 1 else None
+        return None if self.label_kind == "indicator" else _roomy(self.label_dtype)
 
     def restore(self, table: pd.DataFrame, labels: pd.Series) -> tuple[Any, Any]:
         """Return the result in the form in which X and y were given."""
@@ -475,7 +498,8 @@ class Shape:
             if self.kind.startswith("sparse"):
                 from scipy.sparse import csr_array, csr_matrix
 
-                X = csr_array(X) if self.kind == "sparse array" else csr_matrix(X)
+                _, layout, form = self.kind.split()
+                X = (csr_array if form == "array" else csr_matrix)(X).asformat(layout)
             X = X.tolist() if self.kind == "list" else X
         return X, self._restore_labels(labels.reset_index(drop=True))
 

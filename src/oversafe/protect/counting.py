@@ -17,7 +17,15 @@ from oversafe.data.counts import Counts
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.privacy.accountant import Accountant
-from oversafe.privacy.domains import Binning, Domains, Estimate, check_rows, resolve_domains, unpaid_domains
+from oversafe.privacy.domains import (
+    Binning,
+    Domains,
+    Estimate,
+    check_classes,
+    check_rows,
+    resolve_domains,
+    unpaid_domains,
+)
 from oversafe.privacy.guarantee import Guarantee, Relation
 from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.base import Material, Shape, Synthesizer
@@ -165,6 +173,7 @@ class CountingSynthesizer(Synthesizer):
 
     def _pay_whole(self, accountant: Accountant, data: Material | None) -> None:
         """Charge the ledger with the whole budget, before anything is counted; the fit spends no more than that."""
+        check_classes(None if data is None else data[1], self._declared, self.classes)
         if data is not None:
             check_rows(data[0], self._declared, accountant, self.classes, self.domains, self.binning)
         caveats = unpaid_domains(self._declared, self.classes, self.domains, accountant.pure)
