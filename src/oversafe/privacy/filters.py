@@ -116,8 +116,8 @@ class Filter:
     epsilon, delta : float
         What everything that is accepted has together.
     orders, weights : tuple of float
-        The Renyi orders that are watched, and what share of delta's Renyi half each of them may use; fixed before
-        the first charge.
+        The Renyi orders that are watched, and what share of delta / 2 - ``sum_delta`` each of them may use; fixed
+        before the first charge.
     sum_delta : float
         How much of delta is for the deltas of mechanisms with known divergences, while epsilons add up to the budget;
         fixed likewise.

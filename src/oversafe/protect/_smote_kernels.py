@@ -13,19 +13,25 @@ FAR_ABOVE_UNDERFLOW = 1e-280
 
 
 @compiled
-def distances(X, codes, i, out):
-    """Write the squared distances from row i; -1 for rows that coincide with it, infinity for itself.
+def distances(X, codes, i, others, out):
+    """Write the squared distances from row i to others; -1 for rows that coincide with it, infinity for itself.
 
-    Rows coincide when their codes are the same: a small distance may be computed as 0.
+    Rows coincide when their codes are the same: a small distance may be computed as 0. Returns where row i is among the
+    others, or -1.
     """
-    n, d = X.shape
-    for j in range(n):
+    d = X.shape[1]
+    itself = -1
+    for m in range(len(others)):
+        j = others[m]
         total = 0.0
         for c in range(d):
             gap = X[i, c] - X[j, c]
             total += gap * gap
-        out[j] = COINCIDES if codes[i] == codes[j] else total
-    out[i] = np.inf
+        out[m] = COINCIDES if codes[i] == codes[j] else total
+        if j == i:
+            out[m] = np.inf
+            itself = m
+    return itself
 
 
 @compiled
@@ -80,10 +86,11 @@ def choose(found, itself, k, relative, absolute, chosen):
 @compiled
 def neighbour_lists(X, codes, k, relative, absolute, rows, lists, certain, low, high):
     """Write the neighbours of some rows among all, as :func:`choose` has them."""
+    everyone = np.arange(X.shape[0])
     found = np.empty(X.shape[0])
     for i in rows:
-        distances(X, codes, i, found)
-        certain[i], low[i], high[i] = choose(found, i, k, relative, absolute, lists[i])
+        itself = distances(X, codes, i, everyone, found)
+        certain[i], low[i], high[i] = choose(found, itself, k, relative, absolute, lists[i])
 
 
 @compiled
@@ -93,23 +100,11 @@ def neighbours_among(X, codes, k, relative, absolute, rows, near, reach, lists, 
     Returns which of them are settled: beyond the near ones nothing is closer than ``reach``, a squared distance, and
     where the k-th is not clearly within that, others may belong to the list.
     """
-    d = X.shape[1]
-    width = near.shape[1]
-    found = np.empty(width)
+    found = np.empty(near.shape[1])
     done = np.zeros(len(rows), dtype=np.bool_)
     for r in range(len(rows)):
         i = rows[r]
-        itself = -1
-        for m in range(width):
-            j = near[r, m]
-            total = 0.0
-            for c in range(d):
-                gap = X[i, c] - X[j, c]
-                total += gap * gap
-            found[m] = COINCIDES if codes[i] == codes[j] else total
-            if j == i:
-                found[m] = np.inf
-                itself = m
+        itself = distances(X, codes, i, near[r], found)
         certain[i], low[i], high[i] = choose(found, itself, k, relative, absolute, lists[i])
         done[r] = reach[r] > (1.0 + SAFE) * max(high[i], 0.0) + FAR_ABOVE_UNDERFLOW
         for m in range(certain[i]):

@@ -128,10 +128,8 @@ def stable_neighbours(X: Any, k_neighbors: int, *, n_jobs: int | None = None) ->
     certain = np.empty(n, dtype=np.int64)
     low, high = np.empty(n), np.empty(n)
     search = _Search(X, scaled, codes, k, relative, lists, certain, low, high, n_jobs)
-    rest = np.arange(n)
-    if n > _TREE_ROWS and d <= _TREE_DIMENSIONS:
-        rest = search.in_tree(rest)
-    search.among_all(rest)
+    by_tree = n > _TREE_ROWS and d <= _TREE_DIMENSIONS
+    search.among_all(search.in_tree() if by_tree else np.arange(n))
     return lists
 
 
@@ -166,8 +164,8 @@ class _Search:
         for i in rows[self.certain[rows] < self.k]:
             self._settle(i, everyone)
 
-    def in_tree(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Write the lists of the rows that a tree can tell for certain, and return the others."""
+    def in_tree(self) -> NDArray[np.int64]:
+        """Write the lists of the rows for which a tree tells them for certain, and return the others."""
         from joblib import effective_n_jobs
         from scipy.spatial import cKDTree
 
@@ -210,11 +208,10 @@ class _Search:
         """Decide in whole numbers of any size what floating point left open."""
         from oversafe.protect._smote_kernels import COINCIDES, distances
 
-        among = np.append(i, near[near != i])
-        found = np.empty(len(among))
-        distances(self.scaled[among], self.codes[among], 0, found)
+        found = np.empty(len(near))
+        distances(self.scaled, self.codes, i, near, found)
         doubtful = (found >= self.low[i]) & (found <= self.high[i]) & (found != COINCIDES)
-        candidates = among[doubtful]
+        candidates = near[doubtful]
         whole = _whole_numbers(self.X[np.append(candidates, i)])
         gaps = whole[:-1] - whole[-1]
         # A stable sort, so that ties keep the order of their positions.
