@@ -288,7 +288,7 @@ def _fitted(base: Any, X: Any, y: Any, seed: int | None, columns_told: bool) -> 
         learner.set_params(random_state=seed)
     with warnings.catch_warnings():
         # That a sample lacks a rare class is no mistake in what was declared.
-        warnings.filterwarnings("ignore", message="no row has a label", category=MisfitWarning)
+        warnings.filterwarnings("ignore", message="no row is itself labelled", category=MisfitWarning)
         if columns_told:
             # Of all rows already.
             warnings.simplefilter("ignore", MisfitWarning)
