@@ -59,7 +59,8 @@ class Odd(Attack):
 
 def test_own_attacks_in_an_audit():
     real = pd.DataFrame({"a": range(12), "b": range(12, 24), "y": [0] * 8 + [1] * 4})
-    release = real.assign(a=real["a"] + 0.5, b=12 + real["b"] * 5 % 12)
+    # Neither copies nor the same values in other units.
+    release = real.assign(a=7 * real["a"] % 12 + 0.5, b=12 + real["b"] * 5 % 12)
     found = audit(release, "y", real=real, attacks=[Mine(), Odd()])
     (mine,) = [f for f in found.findings if f.result.name == "Mine"]
     assert mine.result.details["class"] == "1" and "gains 50% over guessing" in mine.headline

@@ -136,9 +136,9 @@ def test_labels_in_several_columns_are_nominal(table):
 MISTAKES = [
     ({"classes": ["no", "yes"]}, "the labels are numbers, and the classes 'no', 'yes' are declared"),
     ({"classes": []}, r"classes = \[\] was given"),
-    ({"classes": [0, 1, 1]}, "lists a category twice"),
+    ({"classes": [0, 1, 1]}, "give each label once"),
     ({"classes": [], "domains": "private"}, r"classes = \[\] was given"),
-    ({"classes": [0, 1, 1], "domains": "private"}, "lists a category twice"),
+    ({"classes": [0, 1, 1], "domains": "private"}, "give each label once"),
 ]
 
 

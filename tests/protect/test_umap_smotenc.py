@@ -248,7 +248,7 @@ def test_small_classes_are_told():
         ({"noise": True}, "noise = True was given"),
         ({"spread": float("nan")}, "spread = nan was given"),
         ({"random_state": 0, "n_jobs": 2}, "not repeatable"),
-        ({"sampling_strategy": "minority"}, "sampling_strategy = 'minority' was given"),
+        ({"sampling_strategy": "not minority"}, "sampling_strategy = 'not minority' was given"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(parameters, message):

@@ -114,7 +114,8 @@ def charge(
 ) -> None:
     """Charge a release that exists already, by the guarantee in the manifest beside it.
 
-    Examples:  oversafe budget charge budget.db patients protected.csv
+    Examples:  oversafe budget charge budget.db patients protected.csv   |   oversafe budget charge budget.db patients
+    kept.csv --record-unproven
     """
     from oversafe.privacy.manifest import manifest_path, read_manifest
 

@@ -343,7 +343,9 @@ def _gaps_as_nan(X: Any) -> Any:
     """Return an array of objects with gaps that every conversion to numbers knows; anything else as it is."""
     if isinstance(X, np.ndarray) and X.dtype == object:
         # Not by isna, which asks each value whether it equals itself, and a signalling NaN has an error for an answer.
-        gaps = np.frompyfunc(lambda value: value is None or value is pd.NA or value is pd.NaT, 1, 1)(X).astype(bool)
+        gaps = np.frompyfunc(lambda value: value is None or value is pd.NA or value is pd.NaT, 1, 1)(
+            X
+        ).astype(bool)
         return np.where(gaps, np.nan, X) if gaps.any() else X
     return X
 
