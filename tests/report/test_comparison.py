@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from markupsafe import escape
 
 from oversafe import compare
 from oversafe.attack import Attack
@@ -228,6 +229,12 @@ def test_the_frontier_and_the_table():
     assert [s.on_frontier for s in found.settings] == [True, True, False, False]
     assert found.table["verdict"].tolist() == ["exposed", "unproven", "unproven", "failed"]
     assert found.settings[0].privacy == pytest.approx((0.65, 0.6, 0.7))
+
+
+def test_the_page_says_the_whole_recommendation():
+    found = comparison(cell("a method of a rather long name, " * 4, 0.8), cell("b", 0.9, certain=2))
+    assert len(found.recommendation.sentence) > 120
+    assert escape(found.recommendation.sentence) in found.to_html()
 
 
 def test_the_page_escapes_and_sorts():
