@@ -120,3 +120,8 @@ def test_rows_of_nothing_but_zeros_are_not_measured() -> None:
     for column in range(4):
         values[60 + 10 * column : 70 + 10 * column, column] = np.linspace(-4.5, 4.5, 10)
     assert told_by_decimals(pd.DataFrame(values)) is None
+
+
+def test_columns_of_lists_are_no_error():
+    frame = pd.DataFrame({"a": np.arange(30.0), "b": [[1]] * 30, "c": np.linspace(0, 1, 30)})
+    assert told_by_decimals(frame) is None

@@ -54,10 +54,10 @@ def told_by_decimals(frame: pd.DataFrame) -> Told | None:
         The table.
     """
     few, many, columns = [], [], []
-    once = ~frame.duplicated().to_numpy()
-    for position, dtype in enumerate(frame.dtypes):
-        if not pd.api.types.is_float_dtype(dtype):
-            continue
+    floats = [i for i, dtype in enumerate(frame.dtypes) if pd.api.types.is_float_dtype(dtype)]
+    # Of the others some may hold lists, which nothing tells whether they repeat.
+    once = ~frame.iloc[:, floats].duplicated().to_numpy()
+    for position in floats:
         values = frame.iloc[:, position].to_numpy(dtype=float, na_value=np.nan)
         short, long = _is_whole(values, _FEW), ~_is_whole(values, _MANY) & ~np.isnan(values)
         kinds, counts = np.unique(values[short], return_counts=True)

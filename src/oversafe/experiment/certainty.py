@@ -13,6 +13,7 @@ from oversafe.attack import AttackResult
 from oversafe.attack.base import wilson_interval
 from oversafe.attack.copies import as_released, difference_interval, is_copy
 from oversafe.attack.release_attacks import ClassTables
+from oversafe.data.column import value_keys
 from oversafe.measure.leakage import Overlap, release_overlap
 
 # Copies of so many more real rows than of others, at least, need no further reason to be called copies.
@@ -97,7 +98,8 @@ def _fair_counts(tables: ClassTables) -> tuple[int, int, int, int] | None:
     parts = []
     for own, other in ((real, holdout), (holdout, real)):
         # Rounded as the release is, like the copies.
-        own, other = (as_released(t, tables.release).drop_duplicates() for t in (own, other))
+        own, other = (as_released(t, tables.release) for t in (own, other))
+        own, other = (t[~t.apply(value_keys).duplicated()] for t in (own, other))
         alone = own[~is_copy(own, other)]
         parts += [int(is_copy(alone, tables.release).sum()) if len(alone) else 0, len(alone)]
     return parts[0], parts[1], parts[2], parts[3]
