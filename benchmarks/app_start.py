@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 import urllib.request
@@ -27,7 +26,8 @@ def start() -> Cost:
             page.read()
         return Cost(perf_counter() - begin)
     finally:
-        process.send_signal(signal.SIGINT)
+        # Not an interrupt, which commands in the background of a shell do not receive.
+        process.terminate()
         process.wait()
 
 

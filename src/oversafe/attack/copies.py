@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from oversafe.data.infer import count_decimals
 from oversafe.errors import InputError
 
 _SHOWN = 100
+# For each table a number per row.
+_Numbers = dict[str, NDArray[np.int64]]
 
 
 class ExactCopies(Attack):
@@ -117,24 +120,22 @@ def _chance_of_copies(release: Any, real: Any) -> float:
     How common a row's values are is counted among the other released rows: a copy must not count as the
     reason why there is a copy.
     """
-    frames = aligned({"release": release, "real": real})
-    first = np.unique(_row_numbers(frames)["real"], return_index=True)[1]
-    release, rows = frames["release"], frames["real"].iloc[np.sort(first)]
-    numbers = _row_numbers({"release": release, "real": rows})
-    copies = _counts(numbers)
-    others = np.maximum(len(release) - copies, 1)
+    columns = list(_codes({"release": release, "real": real}))
+    numbers = _combined(columns)
+    rows = np.unique(numbers["real"], return_index=True)[1]
+    copies = _counts(numbers)[rows]
+    others = np.maximum(len(numbers["release"]) - copies, 1)
     log_chance = np.zeros(len(rows))
-    for place in range(rows.shape[1]):
-        numbers = _row_numbers({"release": release.iloc[:, [place]], "real": rows.iloc[:, [place]]})
+    for codes in columns:
         with np.errstate(divide="ignore"):
-            log_chance += np.log((_counts(numbers) - copies) / others)
+            log_chance += np.log((_counts(codes)[rows] - copies) / others)
     # The chance that one of the released rows is this one: 1 - (1 - p)^n, without losing a small p.
     chance = np.minimum(np.exp(log_chance), 1.0)
     with np.errstate(divide="ignore"):
-        return abs(float(np.expm1(len(release) * np.log1p(-chance)).mean()))
+        return abs(float(np.expm1(len(numbers["release"]) * np.log1p(-chance)).mean()))
 
 
-def _counts(numbers: dict[str, NDArray[np.int64]]) -> NDArray[np.int64]:
+def _counts(numbers: _Numbers) -> NDArray[np.int64]:
     """Return how often each real row stands in the release."""
     return np.bincount(numbers["release"], minlength=int(numbers["real"].max()) + 1)[numbers["real"]]
 
@@ -200,13 +201,17 @@ def aligned(tables: dict[str, Any]) -> dict[str, pd.DataFrame]:
     return {name: frame.iloc[:, frame.columns.get_indexer(shared)] for name, frame in frames.items()}
 
 
-def _row_numbers(tables: dict[str, Any]) -> dict[str, NDArray[np.int64]]:
+def _row_numbers(tables: dict[str, Any]) -> _Numbers:
     """Number the rows of the tables so that equal rows have equal numbers."""
+    return _combined(_codes(tables))
+
+
+def _codes(tables: dict[str, Any]) -> Iterator[_Numbers]:
+    """Number the values of each column so that equal values have equal numbers in all tables."""
     frames = aligned(tables)
-    lengths = [len(frame) for frame in frames.values()]
-    numbers = np.zeros(sum(lengths), dtype=np.int64)
-    for column in frames["real"].columns:
-        parts = _as_released([_plain(frame[column]) for frame in frames.values()])
+    limits = np.cumsum([len(frame) for frame in frames.values()])[:-1]
+    for column in zip(*(frame.items() for frame in frames.values()), strict=True):
+        parts = _as_released([_plain(values) for _, values in column])
         if len({part.dtype for part in parts}) > 1:
             parts = [part.astype(object) for part in parts]
         values = np.concatenate(parts)
@@ -215,10 +220,18 @@ def _row_numbers(tables: dict[str, Any]) -> dict[str, NDArray[np.int64]]:
         except TypeError:
             # Lists and the like cannot be hashed; equal ones read alike.
             codes = pd.factorize(np.array([repr(value) for value in values]))[0] + 1
+        yield dict(zip(frames, np.split(codes.astype(np.int64), limits), strict=True))
+
+
+def _combined(columns: Iterable[_Numbers]) -> _Numbers:
+    """Number rows by the numbers of their values."""
+    numbers: Any = 0
+    for column in columns:
+        codes = np.concatenate(list(column.values()))
         # Renumbering after each column keeps the product below the square of the number of rows.
         numbers = pd.factorize(numbers * (int(codes.max()) + 1) + codes)[0].astype(np.int64)
-    limits = np.cumsum(lengths)[:-1]
-    return dict(zip(frames, np.split(numbers, limits), strict=True))
+    limits = np.cumsum([len(part) for part in column.values()])[:-1]
+    return dict(zip(column, np.split(numbers, limits), strict=True))
 
 
 def _as_released(parts: list[NDArray[Any]]) -> list[NDArray[Any]]:
