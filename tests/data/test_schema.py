@@ -179,6 +179,7 @@ def toml(**facts: str) -> Schema:
         (lambda: Schema.infer(pd.DataFrame([[1, 2]], columns=["a", "a"])), "two columns are called 'a'"),
         (lambda: Schema.from_toml("version = 1\n[[column\n"), "not valid TOML"),
         (lambda: Schema.from_toml("version = 9\nx = 1"), "version 9"),
+        (lambda: Schema.from_toml('version = 1\nperso = "id"\n[[column]]\nname = "x"'), "'perso'.*person"),
         (lambda: Schema.from_toml("missing.toml"), "cannot be read"),
         (lambda: Schema.from_toml('version = 1\n[[column]]\nname = "x"'), "no kind"),
         (lambda: toml(missing='"yes"'), "missing = 'yes'"),

@@ -261,6 +261,7 @@ class Schema:
             raise InputError(
                 f"{where} has version {document.get('version')!r}; this oversafe reads {_VERSION}"
             )
+        _refuse_unknown(document, {"version", "label", "person", "column"}, f"{where} has")
         entries = document.get("column")
         if not isinstance(entries, list) or not entries:
             raise InputError(f"{where} has no [[column]] entries; it needs one per column")
@@ -383,24 +384,28 @@ def _to_plain(column: Column) -> dict[str, Any]:
     return plain
 
 
+def _refuse_unknown(facts: dict[str, Any], known: set[str], who: str) -> None:
+    """Refuse a fact that would be passed over: a person column of which nobody takes notice, say."""
+    if unknown := sorted(set(facts) - known):
+        meant = did_you_mean(unknown[0], known)
+        raise InputError(
+            f"{who} an unknown fact {unknown[0]!r}{meant}; {'correct it, or remove it' if meant else 'remove it'}"
+        )
+
+
 def _from_plain(entry: Any, where: str) -> Column:
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
         raise InputError(f"{where} has a [[column]] without a name; give each one")
     facts = dict(entry)
     name = facts["name"]
     # Before what is missing: it may be there, misspelt.
-    known = {f.name for f in fields(Column)} | {"minimum", "maximum"}
-    if unknown := sorted(set(facts) - known):
-        meant = did_you_mean(unknown[0], known - {"bounds"})
-        raise InputError(
-            f"{where} gives column {name!r} an unknown fact {unknown[0]!r}{meant}; "
-            f"{'correct it, or remove it' if meant else 'remove it'}"
-        )
+    known = {f.name for f in fields(Column)} - {"bounds"} | {"minimum", "maximum"}
+    if "bounds" in facts:
+        raise InputError(f"{where} gives column {name!r} bounds; write minimum and maximum")
+    _refuse_unknown(facts, known, f"{where} gives column {name!r}")
     bounds = facts.pop("minimum", None), facts.pop("maximum", None)
     if (bounds[0] is None) != (bounds[1] is None):
         raise InputError(f"{where} gives column {name!r} only one of minimum and maximum; give both or none")
-    if "bounds" in facts:
-        raise InputError(f"{where} gives column {name!r} bounds; write minimum and maximum")
     if bounds[0] is not None:
         facts["bounds"] = bounds
     if "categories" in facts:
