@@ -16,7 +16,7 @@ from sklearn.preprocessing import MinMaxScaler
 
 from oversafe.attack import ReconSMOTE
 from oversafe.attack.base import wilson_interval
-from oversafe.attack.reconstruction import match_records
+from oversafe.attack.matching import match_records
 from oversafe.errors import InputError
 from oversafe.experiment.papers.base import EIGHT, published
 from oversafe.protect import SMOTE as OwnSMOTE
