@@ -18,6 +18,7 @@ from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.privacy.accountant import Accountant
 from oversafe.privacy.domains import (
+    LABELS_READ,
     Binning,
     Domains,
     Estimate,
@@ -33,10 +34,6 @@ from oversafe.text import listed
 
 # Far below one over the number of rows of any table that a person can be in.
 DEFAULT_DELTA = 1e-9
-_UNPAID_LABELS = (
-    "the set of labels was read from the data; declare it with classes=, or in the schema file with the label's "
-    'categories and domain = "public"'
-)
 
 
 class CountingSynthesizer(Synthesizer):
@@ -135,7 +132,7 @@ class CountingSynthesizer(Synthesizer):
             n_bins=n_bins,
         )
         if self.classes is None and entry.domain != "public":
-            domains = replace(domains, caveats=(*domains.caveats, _UNPAID_LABELS))
+            domains = replace(domains, caveats=(*domains.caveats, LABELS_READ))
         # What is none of the classes counts as the first.
         named = Column(schema.label, "categorical", "object", categories=tuple(domains.classes.tolist()))
         counts = Counts(table, {schema.label: Bins(named), **domains.bins}, n_jobs=self.n_jobs)
