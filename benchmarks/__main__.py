@@ -43,6 +43,7 @@ from benchmarks import (
     umap_five,
     umap_smotenc,
 )
+from benchmarks.page import RESULTS, write_page
 from benchmarks.runner import CHECKOUT, measure, show, summarize, write
 from benchmarks.tables import show_tables
 from oversafe.errors import InputError
@@ -86,7 +87,7 @@ ALL = "all"
 
 def default_file(name: str, quick: bool) -> Path:
     # A quick run must not take the place of figures that somebody cites; Git ignores *.local.json.
-    return CHECKOUT / "benchmarks" / "results" / f"{name}{'.local' if quick else ''}.json"
+    return RESULTS / f"{name}{'.local' if quick else ''}.json"
 
 
 def run_each(names: Sequence[str], quick: bool, rounds: int | None, console: Console) -> int:
@@ -156,6 +157,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     show_tables(summary, console)
     file = options.json or default_file(name, options.quick)
     write(summary, file)
+    if file.parent == RESULTS and not options.quick:
+        write_page()
     console.print(f"figures in {file}", highlight=False, soft_wrap=True)
     return 0
 

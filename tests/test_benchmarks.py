@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from benchmarks.__main__ import BENCHMARKS, default_file, main, run_each
 from benchmarks.anonymeter_peer import check_agreement as check_risks
+from benchmarks.page import RESULTS, page
 from benchmarks.peers import folder_of, python_of
 from benchmarks.read_csv import check_agreement, mixed_table
 from benchmarks.runner import Cost, Side, in_a_fresh_process, in_this_process, measure, show, summarize
@@ -176,6 +177,21 @@ def test_risks_that_disagree_are_not_timed() -> None:
 def test_versions_of_a_peer_are_kept() -> None:
     side = Side("peer", lambda: Cost(1.0), versions={"no-such-package": "1.2"})
     assert summarize("example", [side], [[Cost(1.0)]], quick=True)["versions"] == {"no-such-package": "1.2"}
+
+
+def test_the_page_of_stored_figures_is_that_of_the_files() -> None:
+    assert (RESULTS / "README.md").read_text(encoding="utf-8") == page()
+
+
+def test_the_page_has_the_command_the_sides_and_short_tables(tmp_path: Path) -> None:
+    summary = summarize("mine", [Side("a|b", lambda: Cost(1.0))], [[Cost(2.0)]], quick=False)
+    summary["tables"] = {"short": [{"x": 1, "y": None}], "long": [{"x": i} for i in range(100)]}
+    (tmp_path / "mine.json").write_text(json.dumps(summary), encoding="utf-8")
+    (tmp_path / "quick.json").write_text(json.dumps(summary | {"quick": True}), encoding="utf-8")
+    text = page(tmp_path)
+    assert text.count("`python -m benchmarks mine`") == 1
+    assert "| a\\|b | 2.000 |" in text and "| 1 | - |" in text
+    assert "100 rows, in `mine.json`" in text and "| 99 |" not in text
 
 
 @pytest.mark.parametrize(
