@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -21,7 +22,8 @@ SETS = ("yeast_me2", "car_eval_4")
 METHODS = ("SMOTE", "PrivBayes", "PrivateMixture", "GEM", "AIM")
 ATTACKS = ("reconstruction", "linkage", "membership")
 EPSILON = 1.0
-# AIM in its cheapest form, without rounds after the tree of pairs: the game has 300 fits.
+# AIM in its cheapest form, without rounds after the tree of pairs. It has no part in the game: every fit compiles the
+# model of another tree, and the game has 300.
 SETTINGS: dict[str, dict[str, Any]] = {"AIM": {"n_rounds": 0}}
 # Releases with the record and without it, to learn from and to test on, for each target.
 TARGETS, LEARNED, TESTED = 5, 60, 40
@@ -112,8 +114,12 @@ def figures(quick: bool) -> list[dict[str, Any]]:
     """Return a row for each data set, attack and method; none without the data sets."""
     if quick or data_folder() is None:
         return []
-    grid = {"attack": ATTACKS, "method": METHODS, "name": SETS}
-    table = run_grid(attacked, grid, store=CHECKOUT / "benchmarks" / "results" / "attacked.local")
+    cells = [
+        {"attack": attack, "method": method, "name": name}
+        for attack, method, name in product(ATTACKS, METHODS, SETS)
+        if (attack, method) != ("membership", "AIM")
+    ]
+    table = run_grid(attacked, cells, store=CHECKOUT / "benchmarks" / "results" / "attacked.local")
     if failed := table["error"].dropna().tolist():
         raise RuntimeError(f"a cell failed: {failed[0]}")
     return table.drop(columns=["status", "error", "seconds"]).to_dict("records")
