@@ -156,13 +156,18 @@ def summarize(
 
 
 def _commit() -> str | None:
-    """Return which state of the project was measured, None outside a checkout."""
-    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    """Return which state of the project was measured, None outside a checkout; figures just stored change nothing."""
     try:
-        done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
+        head, changed = (
+            subprocess.run(["git", *arguments], cwd=CHECKOUT, capture_output=True, text=True)
+            for arguments in (
+                ("rev-parse", "--short", "HEAD"),
+                ("status", "--porcelain", "--untracked-files=no", "--", ".", ":!benchmarks/results"),
+            )
+        )
     except OSError:  # no Git
         return None
-    return done.stdout.strip() or None
+    return head.stdout.strip() + "-dirty" * bool(changed.stdout) if head.stdout else None
 
 
 def _memory_gib() -> float | None:
