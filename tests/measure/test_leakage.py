@@ -150,3 +150,25 @@ def test_people_of_kinds_that_recur_still_count_as_chance():
     for seed in range(5):
         overlap = release_overlap(of_kinds(600, seed), of_kinds(200, 50 + seed))
         assert overlap.shared > 20 and overlap.probability > 0.01
+
+
+def _one_hot(seed: int, n: int = 600) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    drawn = pd.DataFrame({name: rng.choice(list("abcd"), n, p=[0.4, 0.3, 0.2, 0.1]) for name in "uvwxyz"})
+    return pd.get_dummies(drawn, dtype=int)
+
+
+def test_one_hot_columns_are_one_column():
+    # Column by column the four of an attribute agree with a probability of 0.2, as one attribute with 0.3: in six of
+    # them that is ten times as often.
+    release, test = _one_hot(0), _one_hot(1)
+    overlap = release_overlap(release, test)
+    assert overlap.shared > 100 and overlap.probability > 0.01
+    # Rows that belong to two categories, or to none, are nobody's.
+    unlike = release.assign(u_a=1, u_b=1)
+    assert release_overlap(unlike, test) == release_overlap(release.assign(u_a=2), test)
+    assert release_overlap(unlike, test).shared == 0
+    assert release_overlap(unlike, unlike).shared > 100
+    # Half of the rows as they are, beside a number, is no chance.
+    rich = test.assign(weight=np.random.default_rng(2).normal(size=600))
+    assert release_overlap(rich.head(300), rich).is_leakage

@@ -35,25 +35,36 @@ def fold_one_hot(table: pd.DataFrame, separator: str = "_") -> pd.DataFrame:
         raise InputError(
             "an empty separator was given; give the text between attribute and value, such as '_'"
         )
+    folded, gone = {}, set()
+    for attribute, names in one_hot_groups(table, separator).items():
+        values = [name.rpartition(separator)[2] for name in names]
+        codes = table[names].to_numpy(dtype=np.float64).argmax(axis=1)
+        categories = pd.Categorical.from_codes(codes, values)
+        folded[names[0]] = pd.Series(categories, index=table.index, name=attribute)
+        gone.update(names[1:])
+    columns = [folded.get(name, table[name]) for name in table.columns if name not in gone]
+    return pd.concat(columns, axis=1) if columns else table.copy()
+
+
+def one_hot_groups(table: pd.DataFrame, separator: str = "_") -> dict[str, list[str]]:
+    """Return the columns of each attribute that stands in a table one-hot; see :func:`fold_one_hot`."""
     groups: dict[str, list[str]] = {}
     for name in table.columns:
-        if isinstance(name, str) and separator in name and bool(table[name].isin([0, 1]).all()):
+        if isinstance(name, str) and separator in name and _is_hot(table[name]):
             groups.setdefault(name.rpartition(separator)[0], []).append(name)
-    folded: dict[str, pd.Series] = {}
-    for attribute, names in groups.items():
-        hot = table[names].to_numpy(dtype=np.float64)
-        # Two columns are a pair of answers only if both say so; and a name in use stays what it is.
-        if len(names) > 1 and attribute and attribute not in table.columns and (hot.sum(axis=1) == 1).all():
-            values = [name.rpartition(separator)[2] for name in names]
-            codes = hot.argmax(axis=1)
-            folded[names[0]] = pd.Series(
-                pd.Categorical.from_codes(codes, values), index=table.index, name=attribute
-            )
-            groups[attribute] = names
-    gone = {name for first in folded for name in groups[first.rpartition(separator)[0]]}
-    columns = [
-        folded[name] if name in folded else table[name]
-        for name in table.columns
-        if name in folded or name not in gone
-    ]
-    return pd.concat(columns, axis=1) if columns else table.copy()
+    # Two columns are a pair of answers only if both say so; and a name in use stays what it is.
+    return {
+        attribute: names
+        for attribute, names in groups.items()
+        if len(names) > 1
+        and attribute
+        and attribute not in table.columns
+        and (table[names].to_numpy(dtype=np.float64).sum(axis=1) == 1).all()
+    }
+
+
+def _is_hot(column: pd.Series) -> bool:
+    try:
+        return bool(column.isin([0, 1]).all())
+    except TypeError:  # cells that are lists, say
+        return False

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import poisson
 
 from oversafe.attack.records import read_records
+from oversafe.data.one_hot import one_hot_groups
 from oversafe.errors import InputError
 
 IntArray = NDArray[np.int64]
@@ -83,7 +84,7 @@ def release_overlap(release: Any, test: Any, train: Any = None) -> Overlap:
     Matches are counted among all test rows, and among those of small chance alone, with a correction for looking
     several times.
     """
-    codes, n_numbers = _codes({"real": test, "release": release, "train": train})
+    codes, n_numbers = _codes(_folded({"real": test, "release": release, "train": train}))
     repeats = np.zeros(0)
     if train is None:
         codes["real"], repeats = _each_once(codes["real"], n_numbers)
@@ -119,6 +120,34 @@ def refuse_overlap(release: Any, test: Any, train: Any = None) -> None:
             f"the release holds {rows} of {overlap.possible} and chance explains {overlap.expected:.2g}; it was made "
             "from rows that it is tested on: make it from the training rows alone"
         )
+
+
+def _folded(tables: dict[str, Any]) -> dict[str, Any]:
+    """Return the tables with one-hot columns as the category that they are, which is much more common than all of them.
+
+    A released row may have several ones there, or none: it is like no test row.
+    """
+    given = [table for table in tables.values() if table is not None]
+    if not all(isinstance(table, pd.DataFrame) and table.columns.is_unique for table in given):
+        return tables
+    shared = [name for name in given[0].columns if all(name in table.columns for table in given)]
+    # By position: a name such as True would be taken for a choice of rows.
+    frames = {
+        key: None if table is None else table.iloc[:, table.columns.get_indexer(shared)]
+        for key, table in tables.items()
+    }
+    groups = [one_hot_groups(frames[key]) for key in ("real", "train") if frames[key] is not None]
+    for attribute, names in groups[0].items():
+        if not all(group.get(attribute) == names for group in groups):
+            continue
+        for key, frame in frames.items():
+            if frame is not None:
+                hot = np.stack([frame[name].isin([1]) for name in names])
+                cold = np.stack([frame[name].isin([0]) for name in names])
+                valid = (hot | cold).all(axis=0) & (hot.sum(axis=0) == 1)
+                values = np.where(valid, hot.argmax(axis=0), len(names)).astype(str)
+                frames[key] = frame.drop(columns=names).assign(**{attribute: values})
+    return frames
 
 
 def _codes(tables: dict[str, Any]) -> tuple[dict[str, IntArray], int]:
