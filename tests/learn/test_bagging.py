@@ -93,6 +93,23 @@ def test_what_a_learner_leaves_unpaid_is_told_to_the_ledger(tmp_path):
     assert ledger.remaining("patients").epsilon == 3.0
 
 
+def test_what_a_bag_in_a_bag_leaves_unpaid_is_told_to_the_ledger(tmp_path):
+    ledger = Ledger(tmp_path / "budget.db", key_file=tmp_path / "key")
+    ledger.create("patients", 3.0)
+    account = ledger.for_dataset("patients")
+    X, y = np.linspace(-1, 1, 400)[:, None], np.arange(400) % 2
+    seeded = PrivateBaggingClassifier(PrivateLogisticRegression(data_norm=1.0, random_state=0), 2)
+    stratified = PrivateBaggingClassifier(PrivateLogisticRegression(data_norm=1.0), 2, sampling="stratified")
+    unknown = PrivateBaggingClassifier(BalancedSynthesisClassifier(), 2)
+    for inner, words in ((seeded, "random_state"), (stratified, "labels"), (unknown, "known only after")):
+        with pytest.raises(InputError, match=words):
+            PrivateBaggingClassifier(inner, 2, classes=[0, 1], ledger=account).fit(X, y)
+    assert ledger.remaining("patients").epsilon == 3.0
+    inner = PrivateBaggingClassifier(PrivateLogisticRegression(data_norm=1.0), 2)
+    bag = PrivateBaggingClassifier(inner, 2, classes=[0, 1], ledger=account).fit(X, y)
+    assert bag.guarantee_.status == "proven" and ledger.remaining("patients").epsilon == 2.0
+
+
 def test_what_a_learners_own_schema_leaves_unpaid_is_told_to_the_ledger(tmp_path):
     ledger = Ledger(tmp_path / "budget.db", key_file=tmp_path / "key")
     ledger.create("patients", 3.0)

@@ -16,6 +16,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     FixedThresholdClassifier,
     GridSearchCV,
+    KFold,
+    ShuffleSplit,
+    StratifiedKFold,
     TunedThresholdClassifierCV,
     cross_validate,
 )
@@ -85,8 +88,28 @@ def test_steps_that_learn_nothing_or_pay_are_not(data):
     # What comes after a private step is made of what it paid for; steps after it do not concern it.
     whole = make_sampling_pipeline(synthesizer(X), StandardScaler(), LogisticRegression()).fit(X, y)
     assert whole[0].guarantee_.status == "proven"
-    chained = make_sampling_pipeline(synthesizer(X), learner()).fit(X, y)
-    assert chained[-1].guarantee_.status == "proven"
+
+
+def test_a_fit_to_made_rows_does_not_speak_of_real_ones(data):
+    X, y = data
+    # One real record is many of the made ones.
+    chained = make_sampling_pipeline(synthesizer(X, epsilon=100.0), learner(epsilon=0.01)).fit(X, y)
+    assert chained[0].guarantee_.status == "proven"
+    guarantee = chained[-1].guarantee_
+    assert guarantee.status == "nominal" and guarantee.caveats[0].endswith("made rows: HistogramSynthesizer")
+
+
+def test_folds_that_labels_decide_on_are_not_paid_for(data):
+    X, y = data
+    ways = {
+        "proven": (KFold(2), ShuffleSplit(2)),
+        "nominal": (2, StratifiedKFold(2), [(range(200), range(200, 400))]),
+    }
+    for status, splitters in ways.items():
+        for cv in splitters:
+            (model, *_) = cross_validate(learner(), X, y, cv=cv, return_estimator=True)["estimator"]
+            assert model.guarantee_.status == status
+            assert status == "proven" or "folds" in model.guarantee_.caveats[0]
 
 
 class Ranks(TransformerMixin, BaseEstimator):

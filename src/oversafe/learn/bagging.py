@@ -121,20 +121,18 @@ class PrivateBaggingClassifier(PrivateLearner):
         self._schema = schema
         epsilon, delta, total, event = self._budget(count, len(codes))
         self.learner_epsilon_ = epsilon
-        if self.sampling == "stratified":
-            caveats.append(PUBLIC_LABELS)
         base = self._base(epsilon, delta)
         if not (hasattr(base, "epsilon") and "epsilon" in base.get_params()):
             raise InputError(
                 f"{type(base).__name__} has no epsilon; bagging needs a private classifier, such as "
                 "PrivateLogisticRegression"
             )
-        if isinstance(base, PrivateLearner):
-            caveats += base._unpaid(schema)
-        elif self.ledger is not None:
+        caveats += self._unpaid(schema)
+        learner = self._learner()
+        if self.ledger is not None and not isinstance(learner, PrivateLearner):
             raise InputError(
-                f"what {type(base).__name__} reads without paying is known only after its fit, and a ledger is charged "
-                "before; bag a classifier such as PrivateLogisticRegression, or leave the ledger out"
+                f"what {type(learner).__name__} reads without paying is known only after its fit, and a ledger is "
+                "charged before; bag a classifier such as PrivateLogisticRegression, or leave the ledger out"
             )
         guarantee = Guarantee(
             "proven",
@@ -202,8 +200,23 @@ class PrivateBaggingClassifier(PrivateLearner):
         # A cost that rounding has brought to 0 is still one.
         return low, 0.0, min(epsilon, cost(low)) or epsilon, event
 
+    def _unpaid(self, schema: Schema | None) -> list[str]:
+        caveats = super()._unpaid(schema)
+        if self.sampling == "stratified":
+            caveats.append(PUBLIC_LABELS)
+        inner = self._inner()
+        return caveats + (inner._unpaid(schema) if isinstance(inner, PrivateLearner) else [])
+
+    def _inner(self) -> Any:
+        return PrivateLogisticRegression() if self.estimator is None else self.estimator
+
+    def _learner(self) -> Any:
+        """Return what is fitted in the end: there may be bags in a bag."""
+        inner = self._inner()
+        return inner._learner() if isinstance(inner, PrivateBaggingClassifier) else inner
+
     def _base(self, epsilon: float, delta: float) -> Any:
-        base = PrivateLogisticRegression() if self.estimator is None else clone(self.estimator)
+        base = clone(self._inner())
         settings = {"epsilon": epsilon, "delta": delta, "classes": self.classes_.tolist()}
         if self._schema is not None:
             settings["schema"] = self._schema

@@ -21,6 +21,10 @@ CALIBRATED = (
 _REPEATED = "the rows were drawn with repetition, and this figure counts a record once"
 _CHOSEN = "the rows were chosen by their labels, so that their number, which counts as public, tells of them"
 _STEPS = "earlier steps of the pipeline were fitted to the data, which nobody paid for: "
+_MADE = (
+    "the rows were made by an earlier step of the pipeline, whose guarantee is the one that real records have; this "
+    "figure speaks of made rows: "
+)
 _STACKED = (
     "the columns are what other models, fitted to the same data, say; this figure leaves their costs out"
 )
@@ -29,6 +33,10 @@ _ENCODED = (
     "record of another label changes those of all"
 )
 _FED_BACK = "labels, columns or weights are what earlier fits to the same data say; this figure leaves their costs out"
+_FOLDED = (
+    "the folds were not made from the places of the rows alone, so that one record may move others between them; use "
+    "KFold or ShuffleSplit"
+)
 _HIDDEN = (
     "fitted in a worker process or thread, where what was done around it cannot be seen; fit with n_jobs=1"
 )
@@ -58,6 +66,9 @@ _CALLS = {
     "BaseWeightBoosting.fit": _FED_BACK,
     "RUSBoostClassifier.fit": _FED_BACK,
 }
+# Calls that fit a model to each of several parts of the rows, and the ways to part them that look at no value.
+_BY_FOLDS = {"cross_validate", "cross_val_predict", "learning_curve", "permutation_test_score"}
+_BY_PLACE = {"KFold", "RepeatedKFold", "ShuffleSplit", "LeaveOneOut", "LeavePOut", "TimeSeriesSplit"}
 # Where joblib runs work that was handed out; with Dask it has a call of its own.
 _BATCHES = {"BatchedCalls.__call__", "Batch.__call__"}
 # Work that this package hands out: what it fits in order to measure, and the parts of a bag, for which the bag speaks.
@@ -83,8 +94,11 @@ def surrounding_caveats() -> list[str]:
     caveats = sorted(found, key=lambda caveat: caveat not in _WARNINGS)
     if _in_worker():
         caveats.append(_HIDDEN)
-    if steps := _fitted_steps():
-        caveats.append(_STEPS + ", ".join(steps))
+    steps = _earlier_steps()
+    if learning := list(dict.fromkeys(name for step in steps for name in _learning(step))):
+        caveats.append(_STEPS + ", ".join(learning))
+    if making := list(dict.fromkeys(type(step).__name__ for step in steps if _is_proven(step))):
+        caveats.append(_MADE + ", ".join(making))
     return caveats
 
 
@@ -130,6 +144,8 @@ def _limit(frame: Any) -> str | None:
     if not any(package in frame.f_code.co_filename for package in ("sklearn", "imblearn")):
         return None
     name, local = frame.f_code.co_qualname, frame.f_locals
+    if name in _BY_FOLDS and type(local.get("cv")).__name__ not in _BY_PLACE:
+        return _FOLDED
     # Cross-validation alone fits with no settings; a search gives some.
     if name == "_fit_and_score" and local.get("parameters") is not None:
         return TUNED
@@ -144,9 +160,9 @@ def _limit(frame: Any) -> str | None:
     return _CALLS.get(name)
 
 
-def _fitted_steps() -> list[str]:
-    """Return the steps of the pipelines that are being fitted which saw the data before, and prove nothing for it."""
-    found: dict[str, None] = {}
+def _earlier_steps() -> list[Any]:
+    """Return the steps of the pipelines that are being fitted which come before this fit."""
+    found: list[Any] = []
     seen: set[int] = set()
     for frame in _frames():
         if frame.f_code.co_name not in ("_fit", "fit", "fit_transform", "fit_resample", "fit_predict"):
@@ -163,18 +179,17 @@ def _fitted_steps() -> list[str]:
         place = (
             frame.f_locals.get("step_idx", 0) if frame.f_code.co_name == "_fit" else len(pipeline.steps) - 1
         )
-        for _, step in pipeline.steps[:place]:
-            found |= dict.fromkeys(_learning(step))
-    return list(found)
+        found += [step for _, step in pipeline.steps[:place]]
+    return found
+
+
+def _is_proven(step: Any) -> bool:
+    return getattr(getattr(step, "guarantee_", None), "status", "") == "proven"
 
 
 def _learning(step: Any) -> list[str]:
     """Return a step's name, or those of the steps in it, where they may look at more than one row at a time."""
-    if (
-        step is None
-        or isinstance(step, str)
-        or getattr(getattr(step, "guarantee_", None), "status", "") == "proven"
-    ):
+    if step is None or isinstance(step, str) or _is_proven(step):
         return []
     name = type(step).__name__
     if not type(step).__module__.startswith("sklearn."):
