@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oversafe.data import Schema, read_table
+from oversafe.data import Column, Schema, read_table
 
 COLUMNS = [f"column {i}" for i in range(11)]
 
@@ -93,3 +93,66 @@ def test_a_release_for_a_german_spreadsheet(run, folder):
 def test_a_way_of_writing_that_makes_no_sense(run, folder, options, message):
     done = run("protect", "absent.csv", *PROTECT, *options)
     assert done.returncode == 2 and message in done.stderr
+
+
+def _declared(folder, decimal="."):
+    public = {"domain": "public", "source": "a test"}
+    columns = (
+        Column("a", "continuous", "float64", bounds=(0.0, 10_000.0), **public),
+        Column("b", "continuous", "float64", bounds=(0.0, 10.0), **public),
+        Column("y", "categorical", "int64", categories=(0, 1), **public),
+    )
+    Schema(columns, label="y", decimal=decimal).to_toml(folder / "s.toml")
+
+
+@pytest.mark.parametrize(("decimal", "mean"), [(".", 250.0), (",", 5500.0)])
+def test_no_row_decides_how_another_is_read(run, tmp_path, decimal, mean):
+    # 1.234 is a thousand and more where a comma stands before the decimals; another column used to say so.
+    _declared(tmp_path, decimal)
+    for odd in ("5", "5,5", "5.5"):
+        lines = [f"{i % 9 + 1}.{i % 900 + 100};{i % 10};{i % 2}" for i in range(1000)]
+        lines[7] = f"1.500;{odd};1"
+        (tmp_path / "t.csv").write_text("\n".join(["a;b;y", *lines]) + "\n")
+        known = ("--schema", "s.toml", "--method", "histograms", "--epsilon", "1e4", "--out", "r.csv")
+        done = run("protect", "t.csv", "-l", "y", *known, "--overwrite")
+        if (decimal, odd) == (".", "5,5"):
+            assert done.returncode == 2 and "--decimal ," in done.stderr
+            continue
+        assert done.stdout.startswith("Proven"), done.stderr
+        # Drawn anew within intervals of 500: the mean of 1,000 has a deviation of 5.
+        assert abs(read_table(tmp_path / "r.csv")["a"].mean() - mean) < 300
+
+
+def test_the_schema_of_a_german_file_says_so(run, folder):
+    assert run("schema", "init", "german.csv", "-l", "state", "--out", "s.toml").returncode == 0
+    schema = Schema.from_toml(folder / "s.toml")
+    assert schema.decimal == "," and schema.drop(["ID no"]).decimal == ","
+    for command in (("protect", "german.csv", *PROTECT, "r.csv"), ("schema", "check", "german.csv")):
+        assert run(*command, "--schema", "s.toml").returncode == 0
+    # A Parquet file has no decimal sign, and one with a point is not what the schema says.
+    read_table(folder / "german.csv").to_parquet(folder / "t.parquet")
+    assert run("protect", "t.parquet", *PROTECT, "r2.csv", "--schema", "s.toml").returncode == 0
+
+
+@pytest.mark.parametrize(("column", "odd"), [("when", "unknown"), ("dose", "n.b."), ("share", "none")])
+def test_one_odd_cell_is_one_vote_on_what_a_column_is(run, tmp_path, column, odd):
+    rng, n = np.random.default_rng(0), 3000
+    day = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 1000, n), unit="D")
+    table = pd.DataFrame(
+        {
+            "when": day.strftime("%d.%m.%Y"),
+            "dose": [f"{value:.1f}".replace(".", ",") for value in rng.normal(50, 10, n)],
+            "share": [f"{value:.1f} %".replace(".", ",") for value in rng.uniform(1, 99, n)],
+            "y": rng.integers(0, 2, n),
+        }
+    )
+    table.loc[7, column] = odd
+    table.to_csv(tmp_path / "t.csv", index=False, sep=";")
+    private = ("--method", "histograms", "--epsilon", "20", "--set", "delta=1e-9", "--set", "domains=private")
+    refused = run("protect", "t.csv", "-l", "y", *private, "--out", "r.csv")
+    assert refused.returncode == 2 and "--decimal" in refused.stderr and not (tmp_path / "r.csv").exists()
+    done = run("protect", "t.csv", "-l", "y", *private, "--decimal", ",", "--out", "r.csv")
+    assert done.stdout.startswith("Proven: epsilon = 20"), done.stderr
+    made = read_table(tmp_path / "r.csv")
+    assert made["when"].dtype.kind == "M" and made["when"].dt.year.between(2019, 2023).mean() > 0.9
+    assert made["dose"].dtype.kind == made["share"].dtype.kind == "f"

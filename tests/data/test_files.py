@@ -1150,3 +1150,17 @@ def test_a_real_set_keeps_its_values(name, tmp_path):
                 assert again[column].dtype.kind == expected.dtype.kind
                 np.testing.assert_array_equal(again[column].to_numpy(), expected.to_numpy())
     pd.testing.assert_frame_equal(read_table(tmp_path / "set.parquet"), frame)
+
+
+def test_cells_mean_the_same_whatever_their_column_holds(tmp_path):
+    cells = ["1.234", "1.234,5", "7", "63,4 %", "1.2.2024", "31.12.2024 10:30", "NA", "2024-01-02", "x", "1.5"]
+    (tmp_path / "t.csv").write_text("a;b\n" + "".join(f"{cell};{cell}\n" for cell in cells))
+    read = read_table(tmp_path / "t.csv", decimal=",", cell_by_cell=["a"])
+    assert read["a"].tolist()[:6] == ["1234", "1234.5", "7", "63.4", "2024-02-01", "2024-12-31 10:30"]
+    assert pd.isna(read["a"][6]) and read["a"].tolist()[7:] == ["2024-01-02", "x", "1.5"]
+    assert read["b"].tolist() == cells
+    # By itself each is what a column of its own kind says.
+    for cell, said in zip(cells[:6], read["a"], strict=False):
+        (tmp_path / "one.csv").write_text(f"a;b\n{cell};1\n{cell};2\n")
+        alone = read_table(tmp_path / "one.csv", decimal=",")["a"][0]
+        assert alone == (pd.Timestamp(said) if "-" in said else float(said))

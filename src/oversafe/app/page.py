@@ -108,8 +108,13 @@ def _protect(st: Any, limit: int) -> None:
         with _progress(st, f"Protecting with {method}") as show:
             try:
                 schema = None if uploaded is None else work.read_schema(uploaded.getvalue())
+                real = table
+                if schema is not None:
+                    # Read again as the schema says, so that no row decides how the others are read.
+                    content = st.session_state["table"].getvalue()
+                    real = work.read_upload(given[0], content, limit, schema)
                 release = work.protect_table(
-                    table,
+                    real,
                     label,
                     method=method,
                     epsilon=epsilon,
@@ -120,11 +125,10 @@ def _protect(st: Any, limit: int) -> None:
                 )
                 from oversafe.report import audit
 
-                real = table.drop(columns=drop)
                 found = audit(
                     release.table,
                     label,
-                    real=real,
+                    real=real.drop(columns=drop),
                     guarantee=release.guarantee,
                     name="release.csv",
                     on_progress=lambda step, share: show(step, 0.5 + share / 2),

@@ -12,7 +12,8 @@ from typing import Any
 import pandas as pd
 
 from oversafe.commands.tables import left_out
-from oversafe.data import Schema, read_table
+from oversafe.data import Schema
+from oversafe.data.files import read_declared
 from oversafe.errors import InputError
 from oversafe.privacy import Guarantee, write_release
 from oversafe.protect.base import check_labels
@@ -51,7 +52,7 @@ def as_markdown(text: str) -> str:
     return _MARKDOWN.sub(r"\\\1", " ".join(showable(text).split()))
 
 
-def read_upload(name: str, content: bytes, max_size: int) -> pd.DataFrame:
+def read_upload(name: str, content: bytes, max_size: int, schema: Schema | None = None) -> pd.DataFrame:
     """Return an uploaded table; its file lives for as long as it takes to read it.
 
     Parameters
@@ -62,6 +63,8 @@ def read_upload(name: str, content: bytes, max_size: int) -> pd.DataFrame:
         What it holds.
     max_size : int
         Megabytes that it may have.
+    schema : Schema, optional
+        What says how a CSV file is written, if that is not to be detected.
     """
     if len(content) > max_size * _MEGABYTE:
         raise InputError(
@@ -77,7 +80,7 @@ def read_upload(name: str, content: bytes, max_size: int) -> pd.DataFrame:
         path = Path(folder) / f"upload{ending}"
         path.write_bytes(content)
         try:
-            return read_table(path)
+            return read_declared(path, schema)
         except InputError as error:
             raise InputError(str(error).replace(repr(str(path)), repr(shorten(name, 60)))) from None
 

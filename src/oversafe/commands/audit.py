@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -67,7 +67,7 @@ def audit(
         check_page("--report", report)
 
     sources = {"release": release, "real": real, "holdout": holdout}
-    options = {"separator": separator, "decimal": decimal, "encoding": encoding}
+    options: Any = {"separator": separator, "decimal": decimal, "encoding": encoding}
     with when_stopped(lambda: "nothing was written"), progress("Reading") as show:
         from oversafe.data import read_table
 

@@ -99,10 +99,11 @@ def compare(
     limit = seconds_of(time_limit)
     budgets = _numbers(epsilons) if epsilons else None
 
-    from oversafe.data import Schema, read_table
+    from oversafe.data import Schema
+    from oversafe.data.files import read_declared
 
     gone, declared = left_out(drop, label, None if schema is None else Schema.from_toml(schema))
-    frame = read_table(table, separator=separator, decimal=decimal, encoding=encoding)
+    frame = read_declared(table, declared, separator=separator, decimal=decimal, encoding=encoding)
     check_columns_given(gone, frame.columns)
     frame = labelled(frame, label, table, drop=drop_unlabelled)
 

@@ -37,7 +37,7 @@ from oversafe.commands.tables import (
     places,
 )
 from oversafe.errors import InputError
-from oversafe.text import MOST_NAMES, counted, listed, showable, without_password
+from oversafe.text import MOST_NAMES, counted, listed, shorten, showable, without_password
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,6 +141,7 @@ def protect(
 
     from oversafe.data import MisfitWarning, Schema, read_table
     from oversafe.data.encode import conform
+    from oversafe.data.files import read_declared
     from oversafe.data.infer import doubts
     from oversafe.data.misfits import column_misfits
     from oversafe.data.misread import misread
@@ -163,8 +164,15 @@ def protect(
     if rows is not None and not hasattr(protector, "sample"):
         raise InputError(f"--rows {rows} was given; it is at least 1, and for synthetic tables only")
     large = _table_to_read_in_place(table, protector)
+    # What the estimates are to say of the columns nothing may say before them that was read off all rows.
+    private = declared is None and protector.get_params().get("domains") == "private"
     if large is None:
-        frame = read_table(table, separator=separator, decimal=decimal, encoding=encoding)
+        options: Any = {"separator": separator, "decimal": decimal, "encoding": encoding}
+        if private:
+            _check_decimal(table, separator, decimal)
+            frame = read_table(table, **options, cell_by_cell=True)
+        else:
+            frame = read_declared(table, declared, **options)
         check_columns_given(gone, frame.columns)
         place = places(frame, table, label)
         frame = labelled(frame, label, table, drop=drop_unlabelled).drop(columns=list(gone))
@@ -176,12 +184,13 @@ def protect(
         check_columns_given(gone, large.columns)
         frame = large.drop(*gone)
     described = declared if declared is not None else Schema.infer(frame, label=label)
-    if large is None:
+    if large is None and not private:
         for sentence in misread(described, frame, place).values():
             note(sentence)
     described.check_releasable()
     if large is None:
-        frame = conform(described, frame, place)
+        if not private:
+            frame = conform(described, frame, place)
         check_labels(frame[label])
         for sentence in (*column_misfits(described, frame), *doubts(described, frame)):
             note(sentence)
@@ -247,6 +256,18 @@ def protect(
     if account is not None:
         typer.echo(f"Budget: {account.remaining()}")
         echo_composition(account.remaining())
+
+
+def _check_decimal(table: str, separator: str | None, decimal: str | None) -> None:
+    """Refuse a CSV file whose rows would decide on its decimal sign."""
+    from oversafe.data.files import is_text_file, separator_of
+
+    if decimal or not is_text_file(table) or (separator or separator_of(table)) == ",":
+        return
+    raise InputError(
+        f"{shorten(str(table), 60)!r} does not have commas between its fields, so that its numbers may have a decimal "
+        "comma; say so with --decimal , (or --decimal . if they have a point), so that no row decides on it"
+    )
 
 
 def _shuffled(release: pd.DataFrame, seed: int | None) -> pd.DataFrame:

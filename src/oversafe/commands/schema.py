@@ -104,14 +104,15 @@ def schema_check(
     Examples:  oversafe schema check t.csv --schema schema.toml   |   oversafe schema check t.csv --schema schema.toml
     --json
     """
-    from oversafe.data import Schema, read_table
+    from oversafe.data import Schema
     from oversafe.data.encode import conform
+    from oversafe.data.files import read_declared
     from oversafe.data.infer import doubts
     from oversafe.data.misfits import column_misfits
     from oversafe.data.misread import misread
 
     declared = Schema.from_toml(schema)
-    frame = read_table(table, separator=separator, decimal=decimal, encoding=encoding)
+    frame = read_declared(table, declared, separator=separator, decimal=decimal, encoding=encoding)
     check_columns_given(drop or (), frame.columns)
     frame = frame.drop(columns=list(drop or ()))
     declared = declared.drop(set(drop or ()).intersection(declared.names))

@@ -6,6 +6,7 @@ values agree, so that ``007`` or the country code ``NA`` is never changed by a g
 
 import codecs
 import re
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from gzip import GzipFile
@@ -73,8 +74,11 @@ def parse(
     separator: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
+    cell_by_cell: bool | Collection[str] = False,
 ) -> pa.Table:
     """Return the table in a CSV file's bytes, each column in the type that all of its values share.
+
+    Its metadata say "," for "decimal" where a column was read so.
 
     Parameters
     ----------
@@ -84,6 +88,8 @@ def parse(
         What error messages call the file.
     separator, decimal, encoding : str, optional
         Taken as given instead of being detected.
+    cell_by_cell : bool or collection of str
+        Whether the numbers and dates in a column of text are to read as in a column of numbers or dates; or in which.
     """
     check_options(separator, decimal)
     whole = _to_utf8(data, shown, encoding)
@@ -99,9 +105,13 @@ def parse(
 
     names = [column[0].as_py() or "" for column in cells.columns]
     columns = [column.slice(1) for column in cells.columns]
+    names = _restore(pa.array(names, pa.string())).to_pylist()
+    found = "."
     if cells.num_rows > 1:
-        columns = _convert(columns, decimal or ("." if separator == "," else None))
-    return pa.table(columns, names=_restore(pa.array(names, pa.string())).to_pylist())
+        alike = [cell_by_cell if isinstance(cell_by_cell, bool) else name in cell_by_cell for name in names]
+        columns, found = _convert(columns, decimal or ("." if separator == "," else None), alike)
+    table = pa.table(columns, names=names)
+    return table.replace_schema_metadata({"decimal": decimal or found})
 
 
 def render(
@@ -329,17 +339,21 @@ def _first_line(error: Exception) -> str:
 # From text to types
 
 
-def _convert(columns: list[pa.ChunkedArray], decimal: str | None) -> list[pa.ChunkedArray]:
+def _convert(
+    columns: list[pa.ChunkedArray], decimal: str | None, alike: list[bool]
+) -> tuple[list[pa.ChunkedArray], str]:
+    """Return the columns in their types, and the decimal sign: a comma if that of any is one."""
     with ThreadPoolExecutor(max_workers=pa.cpu_count()) as pool:
         if decimal is not None:
-            return list(pool.map(_typed, columns, repeat(decimal == ",")))
+            return list(pool.map(_typed, columns, repeat(decimal == ","), alike)), decimal
         signs = list(pool.map(_decimal_sign, columns))
         comma_elsewhere = "," in signs and "." not in signs
         point_elsewhere = "." in signs and "," not in signs
         # 1.234 and 1,234 alone could be either; the other columns of the file decide, or else the sign is
         # taken as a decimal sign. Where they contradict 1,234, it stays text rather than be wrong.
         is_comma = {",": True, ",?": not point_elsewhere, ".?": comma_elsewhere}
-        return list(pool.map(_typed, columns, [is_comma.get(sign, False) for sign in signs]))
+        commas = [is_comma.get(sign, False) for sign in signs]
+        return list(pool.map(_typed, columns, commas, alike)), "," if any(commas) else "."
 
 
 def _decimal_sign(column: pa.ChunkedArray) -> str:
@@ -361,7 +375,7 @@ def _decimal_sign(column: pa.ChunkedArray) -> str:
     return ""
 
 
-def _typed(column: pa.ChunkedArray, decimal_comma: bool) -> pa.ChunkedArray:
+def _typed(column: pa.ChunkedArray, decimal_comma: bool, alike: bool) -> pa.ChunkedArray:
     if column.null_count == len(column):
         return pa.chunked_array([pa.nulls(len(column), pa.float64())])
     probe = _clean(column.slice(0, _PROBE_ROWS))
@@ -375,7 +389,20 @@ def _typed(column: pa.ChunkedArray, decimal_comma: bool) -> pa.ChunkedArray:
                 break
         if (converted := kind(text)) is not None:
             return converted
-    return _restore(column)
+    return _restore(_alike(column, decimal_comma) if alike else column)
+
+
+def _alike(column: pa.ChunkedArray, decimal_comma: bool) -> pa.ChunkedArray:
+    """Return text in which a number or a date reads as in a column of its own kind, whatever the other cells are."""
+    text = _clean(column)
+    plain = pc.replace_substring_regex(text, _PERCENT, r"\1")
+    if decimal_comma:
+        point = pc.replace_substring(pc.replace_substring(plain, ".", ""), ",", ".")
+        plain = pc.if_else(pc.match_substring_regex(plain, _COMMA_NUMBER), point, plain)
+    text = pc.if_else(pc.match_substring_regex(plain, _NUMBER_LIKE), plain, text)
+    padded = _padded(text)
+    dates = pc.replace_substring_regex(padded, _GERMAN_DATE, r"\3-\2-\1\4")
+    return pc.if_else(pc.match_substring_regex(padded, _GERMAN_DATE), dates, text)
 
 
 def _clean(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -442,11 +469,17 @@ def _timestamps(text: pa.ChunkedArray) -> pa.ChunkedArray | None:
 
 
 def _german_dates(text: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    padded = pc.replace_substring_regex(text, r"^([0-9])\.", r"0\1.")
-    padded = pc.replace_substring_regex(padded, r"\.([0-9])\.", r".0\1.")
+    padded = _padded(text)
     if not _all(pc.match_substring_regex(padded, _GERMAN_DATE)):
         return None
     return _timestamps(pc.replace_substring_regex(padded, _GERMAN_DATE, r"\3-\2-\1\4"))
+
+
+def _padded(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return dates such as 1.2.2024 with two digits for day and month."""
+    return pc.replace_substring_regex(
+        pc.replace_substring_regex(text, r"^([0-9])\.", r"0\1."), r"\.([0-9])\.", r".0\1."
+    )
 
 
 def _restore(text: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -1,13 +1,15 @@
 """Tables from and to CSV, Parquet and databases."""
 
+from __future__ import annotations
+
 import gzip
 import os
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pandas as pd
 import pyarrow as pa
@@ -19,6 +21,9 @@ from oversafe.data import _csv
 from oversafe.data._arrow import check_names, reason_of, to_arrow, to_frame
 from oversafe.data._databases import URL, read_database, write_database
 from oversafe.errors import InputError
+
+if TYPE_CHECKING:
+    from oversafe.data.schema import Schema
 
 _TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 _ENDINGS = "a .csv, .tsv, .txt (also .gz) or .parquet file"
@@ -42,6 +47,7 @@ def read_table(
     separator: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
+    cell_by_cell: bool | Collection[str] = False,
 ) -> pd.DataFrame:
     """Return the table in a file, a folder of Parquet files or a database.
 
@@ -59,12 +65,17 @@ def read_table(
         where it does not separate the fields.
     encoding : str, optional
         The encoding of a CSV file. If left out: UTF-8 or UTF-16 by its mark, else UTF-8, else Windows-1252.
+    cell_by_cell : bool or collection of str, default=False
+        Whether a cell of a CSV file is to mean the same whatever the other rows are, or in which columns. One word in
+        a column of numbers makes text of the column; the numbers and dates in it are then given with a point, as
+        2024-12-31, and without a % sign, and what is missing in numbers is missing there. Also give ``decimal``.
 
     Returns
     -------
     pandas.DataFrame
         Integers, floats, booleans, dates or text. Integers and booleans with missing values have the
-        nullable dtypes ``Int64`` and ``boolean``.
+        nullable dtypes ``Int64`` and ``boolean``. ``attrs["decimal"]`` is "," where a CSV file was read so;
+        :meth:`Schema.infer` takes it from there.
 
     Raises
     ------
@@ -106,7 +117,14 @@ def read_table(
     elif isinstance(source, str | os.PathLike):
         path, shown = Path(source), repr(os.fspath(source))
         try:
-            table = _read_path(path, shown, separator=separator, decimal=decimal, encoding=encoding)
+            table = _read_path(
+                path,
+                shown,
+                separator=separator,
+                decimal=decimal,
+                encoding=encoding,
+                cell_by_cell=cell_by_cell,
+            )
         except OSError as error:
             raise InputError(
                 f"{shown} cannot be read ({error.strerror or error}); check the path and its rights"
@@ -119,11 +137,44 @@ def read_table(
     if table.num_rows == 0:
         raise InputError(f"the table has no rows: {shown} has column names only; expected at least one row")
     try:
-        return to_frame(table)
+        frame = to_frame(table)
     except _UNREADABLE as error:
         raise InputError(
             f"{shown} has values that cannot be used ({reason_of(error)}); export it again"
         ) from None
+    if (table.schema.metadata or {}).get(b"decimal") == b",":
+        frame.attrs["decimal"] = ","
+    return frame
+
+
+def read_declared(
+    source: str | os.PathLike[str],
+    schema: Schema | None,
+    *,
+    separator: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+) -> pd.DataFrame:
+    """Return the table in a source as `read_table` does, in a CSV file the decimal sign and numbers as a schema says.
+
+    Then no row decides how another one is read, but by a value that does not fit the schema, which is refused.
+    """
+    if schema is None:
+        return read_table(source, separator=separator, decimal=decimal, encoding=encoding)
+    # Dates are read one by one where they are text, with the day first if points are between.
+    numbers = [column.name for column in schema if column.kind in ("continuous", "integer")]
+    return read_table(
+        source,
+        separator=separator,
+        decimal=decimal or schema.decimal,
+        encoding=encoding,
+        cell_by_cell=numbers,
+    )
+
+
+def is_text_file(source: str | os.PathLike[str]) -> bool:
+    """Return whether a source is a CSV file, by its name."""
+    return not (isinstance(source, str) and URL.match(source)) and _ending(Path(source)) in _TEXT_ENDINGS
 
 
 def write_table(
@@ -251,7 +302,7 @@ def separator_of(source: str | os.PathLike[str]) -> str | None:
         return _csv.separator_of(file.read(_LONGEST_LOOK))
 
 
-def _read_path(path: Path, shown: str, **csv_options: str | None) -> pa.Table:
+def _read_path(path: Path, shown: str, **csv_options: Any) -> pa.Table:
     if path.is_dir():
         return _read_folder(path, shown)
     if not path.exists():

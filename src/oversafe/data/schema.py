@@ -39,6 +39,7 @@ _HEADER = """\
 #            "data" (read from the table, so a guarantee that rests on it is nominal). Whoever writes "public"
 #            vouches for the whole entry: range or categories, dtype, decimals, whether values may be missing.
 # Columns of kind identifier or text name people: drop them from the table, or declare another kind.
+# A CSV file is read with a decimal point, or with a comma if decimal = "," stands before the first column.
 
 """
 
@@ -55,6 +56,9 @@ class Schema:
         The column that holds the class.
     person : str, optional
         The column that says which rows belong to one person.
+    decimal : {".", ","}, default="."
+        The decimal sign of the table in a CSV file. It is part of what is said beforehand, so that no row decides how
+        the others are read.
 
     Examples
     --------
@@ -71,6 +75,7 @@ class Schema:
     columns: tuple[Column, ...]
     label: str | None = None
     person: str | None = None
+    decimal: str = "."
     _index: dict[str, int] = field(init=False, repr=False, compare=False, hash=False)
 
     def __post_init__(self) -> None:
@@ -80,6 +85,8 @@ class Schema:
             repeated = next(n for i, n in enumerate(self.names) if n in self.names[:i])
             raise InputError(f"two columns are called {repeated!r}; give each column a name of its own")
         object.__setattr__(self, "_index", index)
+        if self.decimal not in (".", ","):
+            raise InputError(f"decimal = {self.decimal!r} was given for a schema; use '.' or ','")
         for role in ("label", "person"):
             name = getattr(self, role)
             if name is not None and (not isinstance(name, str) or name not in index):
@@ -156,7 +163,7 @@ class Schema:
             )
             for i, name in enumerate(table.columns)
         ]
-        return cls(tuple(found), label=label, person=person)
+        return cls(tuple(found), label=label, person=person, decimal=table.attrs.get("decimal", "."))
 
     def check_releasable(self) -> None:
         """Refuse identifiers and free text, which a release must not carry."""
@@ -183,8 +190,9 @@ class Schema:
         gone = set(names)
         for name in gone:
             self[name]
-        return Schema(
-            tuple(c for c in self.columns if c.name not in gone),
+        return replace(
+            self,
+            columns=tuple(c for c in self.columns if c.name not in gone),
             label=None if self.label in gone else self.label,
             person=None if self.person in gone else self.person,
         )
@@ -218,6 +226,8 @@ class Schema:
         for role in ("label", "person"):
             if (name := getattr(self, role)) is not None:
                 document[role] = name
+        if self.decimal != ".":
+            document["decimal"] = self.decimal
         document["column"] = [_to_plain(column) for column in self.columns]
         text = _HEADER + tomli_w.dumps(document, multiline_strings=False)
         if path is not None:
@@ -261,7 +271,7 @@ class Schema:
             raise InputError(
                 f"{where} has version {document.get('version')!r}; this oversafe reads {_VERSION}"
             )
-        _refuse_unknown(document, {"version", "label", "person", "column"}, f"{where} has")
+        _refuse_unknown(document, {"version", "label", "person", "decimal", "column"}, f"{where} has")
         entries = document.get("column")
         if not isinstance(entries, list) or not entries:
             raise InputError(f"{where} has no [[column]] entries; it needs one per column")
@@ -269,6 +279,7 @@ class Schema:
             tuple(_from_plain(entry, where) for entry in entries),
             label=document.get("label"),
             person=document.get("person"),
+            decimal=document.get("decimal", "."),
         )
 
 

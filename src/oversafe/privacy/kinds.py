@@ -115,6 +115,8 @@ def _cell(value: Any) -> int:
     if isinstance(value, str):
         if value.strip().lower() in ("nan", ""):
             return _MISSING
+        if value.strip().lower() in ("true", "false"):
+            return _BINARY
         if not _DATE.fullmatch(value):
             return _TEXT
     elif not isinstance(value, date | np.datetime64):
