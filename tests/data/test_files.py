@@ -1153,7 +1153,18 @@ def test_a_real_set_keeps_its_values(name, tmp_path):
 
 
 def test_cells_mean_the_same_whatever_their_column_holds(tmp_path):
-    cells = ["1.234", "1.234,5", "7", "63,4 %", "1.2.2024", "31.12.2024 10:30", "NA", "2024-01-02", "x", "1.5"]
+    cells = [
+        "1.234",
+        "1.234,5",
+        "7",
+        "63,4 %",
+        "1.2.2024",
+        "31.12.2024 10:30",
+        "NA",
+        "2024-01-02",
+        "x",
+        "1.5",
+    ]
     (tmp_path / "t.csv").write_text("a;b\n" + "".join(f"{cell};{cell}\n" for cell in cells))
     read = read_table(tmp_path / "t.csv", decimal=",", cell_by_cell=["a"])
     assert read["a"].tolist()[:6] == ["1234", "1234.5", "7", "63.4", "2024-02-01", "2024-12-31 10:30"]

@@ -1,5 +1,7 @@
 """Real rows in a release are held against it where chance does not explain them, and only there."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -139,3 +141,14 @@ def test_records_of_which_nothing_was_read_are_not_counted():
         {"recovered": 2},
     )
     assert with_certain_records(held, ClassTables("ill", people(0), people(1)))[1] == 1
+
+
+def test_rows_of_other_classes_show_how_often_chance_copies():
+    rng = np.random.default_rng(0)
+    real, fresh, holdout = (pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc")) for _ in range(3))
+    tables = ClassTables("a", pd.concat([fresh, real.head(2)]), real, holdout)
+    result = ExactCopies().run(tables.release, real, holdout)
+    assert with_certain_records(result, tables)[1] == 2
+    assert with_certain_records(result, replace(tables, others_copied=0.02))[1] == 0
+    many = replace(tables, release=pd.concat([fresh, real.head(20)]), others_copied=0.02)
+    assert with_certain_records(ExactCopies().run(many.release, real, holdout), many)[1] == 20

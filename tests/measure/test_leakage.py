@@ -172,3 +172,15 @@ def test_one_hot_columns_are_one_column():
     # Half of the rows as they are, beside a number, is no chance.
     rich = test.assign(weight=np.random.default_rng(2).normal(size=600))
     assert release_overlap(rich.head(300), rich).is_leakage
+
+
+def test_records_that_are_written_down_again_with_another_category_make_no_chance_of_the_others():
+    rng = np.random.default_rng(0)
+    numbers = pd.DataFrame(rng.normal(size=(400, 5)), columns=list("abcde"))
+    test = pd.concat([numbers, numbers.head(20)], ignore_index=True)
+    test["channel"] = rng.choice(["web", "app"], len(test))
+    fresh = pd.DataFrame(rng.normal(size=(400, 5)), columns=list("abcde"))
+    release = pd.concat([fresh.assign(channel="web"), test.iloc[100:103]])
+    overlap = release_overlap(release, test)
+    # Those that stand there twice are expected once more; the others are not.
+    assert overlap.shared == 3 and overlap.is_leakage and overlap.expected < 20

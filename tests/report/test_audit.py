@@ -452,7 +452,9 @@ def test_other_units_that_cover_the_same_range_do_not_clear_a_release():
 
 def test_one_column_in_other_units(augmented, real):
     report = audit(augmented.assign(mean_radius=augmented["mean_radius"] * 100), "diagnosis", real=real)
-    assert report.verdict.level == "exposed" and "'mean_radius';" in report.warnings[0]
+    assert report.verdict.level == "exposed" and "'mean_radius', so this" in report.warnings[0]
+    # In the other columns the records are the same.
+    assert by_name(report)["ExactCopies"].result.details["copied"] == 15
 
 
 def test_records_that_are_not_in_the_real_table_are_told(augmented, real):
@@ -595,3 +597,53 @@ def test_an_own_attack_that_fails_is_told():
         audit(table.head(60), "diagnosis", real=table.head(60), attacks=[Failing()], time_limit=20)
     with pytest.raises(InputError, match="give a list"):
         audit(table.head(60), "diagnosis", real=table.head(60), attacks=Failing())
+
+
+@pytest.mark.parametrize("with_holdout", [False, True])
+def test_copies_are_found_under_other_labels(real, with_holdout):
+    held = np.arange(len(real)) % 3 == 0
+    table, holdout = real[~held], real[held] if with_holdout else None
+    names = {"benign": "malignant", "malignant": "benign"}
+    for release in (table.replace({"diagnosis": names}), table.replace({"diagnosis": {"malignant": "ill"}})):
+        report = audit(release, "diagnosis", real=table, holdout=holdout)
+        assert report.verdict.level == "exposed" and "under another label" in report.verdict.sentence
+    # 1 and "1" are one label, whatever the others are.
+    coded = table.assign(diagnosis=(table["diagnosis"] == "benign").astype(int))
+    shuffled = coded.assign(
+        **{c: coded[c].sample(frac=1, random_state=0).to_numpy() for c in coded.columns[:5]}
+    )
+    report = audit(shuffled, "diagnosis", real=coded.astype({"diagnosis": str}), holdout=None)
+    assert "label" not in report.verdict.sentence
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda t: t.assign(ward=t["ward"] + " "),
+        lambda t: t.assign(ward=t["ward"].map({"A1": "x", "A2": "y"})),
+        lambda t: t.assign(at=t["at"].dt.tz_localize("Europe/Berlin")),
+        lambda t: t.assign(at=t["at"].dt.normalize()),
+    ],
+    ids=["space", "codes", "zone", "day"],
+)
+def test_one_column_that_is_written_otherwise_hides_no_copies(real, written):
+    rng = np.random.default_rng(0)
+    at = pd.Timestamp("2024-05-01") + pd.to_timedelta(rng.integers(1, 10**7, len(real)), unit="s")
+    real = real.assign(ward=rng.choice(["A1", "A2"], len(real)), at=at)
+    report = audit(written(real), "diagnosis", real=real)
+    assert report.verdict.level == "exposed" and "15 different real records" in report.verdict.sentence
+    assert any("written otherwise" in warning for warning in report.warnings)
+
+
+def test_identifiers_of_real_people_expose_a_release(real):
+    rng = np.random.default_rng(0)
+    mixed = real.assign(
+        **{c: real[c].sample(frac=1, random_state=i).to_numpy() for i, c in enumerate(real.columns[:-1])}
+    )
+    accounts = [f"DE{number}" for number in rng.integers(10**15, 10**16, len(real))]
+    report = audit(mixed.assign(account=accounts[::-1]), "diagnosis", real=real.assign(account=accounts))
+    assert report.verdict.level == "exposed" and "315 identifiers of real people" in report.verdict.sentence
+    # Numbers that run from 1 are in every table.
+    numbered = [f"P{i:05d}" for i in range(len(real))]
+    report = audit(mixed.assign(account=numbered), "diagnosis", real=real.assign(account=numbered))
+    assert report.verdict.level != "exposed" and "identifiers of real people" not in report.verdict.sentence

@@ -1,9 +1,12 @@
 """The verdict follows its rules, at their very edges."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 
 from oversafe.attack import AttackResult
+from oversafe.attack.release_attacks import ANOTHER_LABEL
 from oversafe.privacy import Guarantee
 from oversafe.report.verdict import Finding, judge
 
@@ -42,7 +45,12 @@ def test_rules(findings, guarantee, level):
 
 def read_out(label, certain, columns, estimated=()):
     evidence = pd.DataFrame(
-        {"age": 1.0, "columns_read": columns, "estimated": ["age" if c < 2 else "" for c in columns]}
+        {
+            "age": 1.0,
+            "columns_read": columns,
+            "estimated": ["age" if c < 2 else "" for c in columns],
+            "real_row": 0,
+        }
     )
     details = {"class": label, "columns": 2, "columns_estimated": estimated, "columns_left_out": ()}
     result = AttackResult("ReconSMOTE", "reconstruction", 0.5, (0.4, 0.6), evidence, details)
@@ -115,3 +123,19 @@ def test_records_that_stand_in_a_release_are_not_called_computed():
         judge(found, NONE).sentence
         == "7 different real records of the attacked classes stand in the release word for word."
     )
+
+
+def test_nothing_is_certain_that_was_not_held_against_the_real_table():
+    finding = read_out("a", 2, [2, 2])
+    alone = replace(finding.result, evidence=finding.result.evidence.drop(columns="real_row"))
+    sentence = judge([replace(finding, result=alone)], NONE).sentence
+    assert sentence == "2 real records were read out of this table, in all 2 columns."
+
+
+def test_records_under_another_label_come_first():
+    findings = [copies(ANOTHER_LABEL, 3, 8), copies("b", 5, 9)]
+    assert judge(findings, NONE).sentence == (
+        "3 real records stand in the release word for word, under another label than their own. 5 different real "
+        "records of the attacked classes stand in the release word for word."
+    )
+    assert "1 real record stands" in judge([copies(ANOTHER_LABEL, 1, 8)], NONE).sentence

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oversafe.attack.base import Attack, AttackResult
+from oversafe.attack.base import Attack, AttackResult, wilson_interval
 from oversafe.attack.copies import ExactCopies, is_copy
 from oversafe.attack.decimals import told_by_decimals
 from oversafe.attack.distinguishing import DistinSMOTE
@@ -28,6 +28,8 @@ from oversafe.errors import InputError, was_interrupted
 
 NEED_A_HOLDOUT = "Linkability, SinglingOut and AttributeInference"
 
+# In the place of a class: real rows that stand in the release under any but their own.
+ANOTHER_LABEL = "another label than their own"
 # Attacks on the same tables must say the same thing twice.
 AUDIT_SEED = 0
 # A class that fewer rows speak for cannot hold the three lines of three rows that name a record.
@@ -50,6 +52,9 @@ class ClassTables:
         Whether the real rows can show which records that are computed from the release are real.
     is_largest : bool
         Whether it is the largest class, of which only copies are looked for.
+    others_copied : float
+        The share of other people's rows, of all classes together, that may stand in the release by chance: the upper
+        end of its interval, or 0 if none does.
     """
 
     label: str
@@ -58,6 +63,7 @@ class ClassTables:
     holdout: pd.DataFrame | None = None
     same_units: bool = True
     is_largest: bool = False
+    others_copied: float = 0.0
 
     @property
     def truth(self) -> pd.DataFrame | None:
@@ -104,6 +110,7 @@ def class_tables(
     *,
     same_units: bool = True,
     is_largest: bool = False,
+    others_copied: float = 0.0,
 ) -> ClassTables:
     """Return one class of a release, the real table and the holdout, in the given columns."""
 
@@ -116,7 +123,46 @@ def class_tables(
 
     release, real, holdout = (rows(table) for table in tables)
     assert release is not None
-    return ClassTables(label, release, real, holdout, same_units, is_largest)
+    return ClassTables(label, release, real, holdout, same_units, is_largest, others_copied)
+
+
+def others_copied(column: str, columns: Sequence[Any], tables: Sequence[pd.DataFrame | None]) -> float:
+    """Return which share of the holdout's rows may stand in the release: the upper end of its interval, 0 if none does.
+
+    Of rows that are no real ones, and stand there under their own label.
+    """
+    release, real, holdout = tables
+    if release is None or real is None or holdout is None:
+        return 0.0
+    release, real, holdout = (_with_keys(table, column, columns) for table in (release, real, holdout))
+    others = holdout[~is_copy(holdout, real)]
+    copied = int(is_copy(others, release).sum()) if len(others) else 0
+    return wilson_interval(copied, len(others))[1] if copied else 0.0
+
+
+def relabelled_tables(
+    column: str, columns: Sequence[Any], tables: Sequence[pd.DataFrame | None]
+) -> list[ClassTables]:
+    """Return the rows that stand in the release, but not under their own label, for copies among them; or nothing.
+
+    Whoever codes the classes anew, or swaps them, hands out the same people.
+    """
+    release, real, holdout = tables
+    if release is None or real is None:
+        return []
+    given = [_with_keys(table, column, columns) for table in (release, real)]
+    shared = list(columns)
+    rest = [own[shared][~is_copy(own, other)] for own, other in (given, given[::-1])]
+    if not all(map(len, rest)) or not is_copy(rest[1], rest[0]).any():
+        return []
+    others = None if holdout is None else holdout[shared].reset_index(drop=True)
+    added, missing = (part.reset_index(drop=True) for part in rest)
+    return [ClassTables(ANOTHER_LABEL, added, missing, others)]
+
+
+def _with_keys(table: pd.DataFrame, column: str, columns: Sequence[Any]) -> pd.DataFrame:
+    """Return columns with the label, which may be a number in one table and text in another."""
+    return table[list(columns)].assign(**{column: value_keys(table[column])})
 
 
 def largest_class(release: pd.Series, real: pd.Series | None) -> list[str]:

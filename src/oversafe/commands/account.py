@@ -65,6 +65,8 @@ def account_smote(
     """
     from oversafe.privacy.oversampling import smote_budget, smote_cost, smote_group_sizes
 
+    if dimensions < 1:
+        raise InputError(f"--dimensions {dimensions} was given; it counts columns, so give at least 1")
     settings = _sizes(minority, added) | {
         "dimensions": dimensions,
         "k_neighbors": neighbors,
@@ -181,6 +183,9 @@ def account_bagging(
 
 
 def _sizes(minority: list[int], added: list[int]) -> dict[str, Any]:
+    for option, values in (("--minority", minority), ("--added", added)):
+        if min(values) < 0:
+            raise InputError(f"{option} {min(values)} was given; it counts rows, so give at least 0")
     if len(minority) != len(added):
         raise InputError(
             f"--minority was given {len(minority)} times and --added {len(added)} times; give both for each class"

@@ -50,7 +50,13 @@ def with_certain_records(result: Any, tables: ClassTables) -> tuple[Any, int]:
     else:
         # Of a few kinds of people an interval alone is above a tenth in one of a hundred releases.
         certain = (by_others if many else max(by_others, by_values)) < _BY_CHANCE
+        # The rows of other people in other classes show how often chance copies, too.
+        by_values = max(by_values, _beside_other_classes(found, tables.others_copied))
         certain = certain or (not found["copied_holdout"] and by_values < _BY_CHANCE)
+    if certain and not result.risk:
+        # What chance gives of others says nothing against these.
+        copied, total = found["copied"], found["distinct_real"]
+        result = replace(result, risk=copied / total, interval=wilson_interval(copied, total))
     result = replace(result, details={**result.details, "more_than_chance": certain})
     return result, int(found["copied"]) if certain else 0
 
@@ -112,6 +118,13 @@ def _less_others(result: AttackResult, fair: tuple[int, int, int, int]) -> Attac
         return result
     share, others = (copied / total if total else 0.5 for copied, total in (fair[:2], fair[2:]))
     return replace(result, risk=max(0.0, share - others), interval=(max(0.0, low), max(0.0, high)))
+
+
+def _beside_other_classes(found: Mapping[str, Any], share: float) -> float:
+    """Return how probable so many copies are if chance copies a share of all rows."""
+    from scipy.stats import poisson
+
+    return float(poisson.sf(found["copied"] - 1, found["distinct_real"] * share)) if share else 0.0
 
 
 def _beside_others(found: Mapping[str, Any], fair: tuple[int, int, int, int] | None) -> float | None:

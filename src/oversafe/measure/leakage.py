@@ -166,12 +166,14 @@ def _each_once(rows: IntArray, n_numbers: int) -> tuple[IntArray, FloatArray]:
     Where people agree in everything by chance, more of them agree in most things. A row that is repeated although
     nobody else has half of its numbers is the same record again, unless other repeated ones show what people are like.
     """
-    _, first, which, counts = np.unique(
-        _row_hashes(rows), return_index=True, return_inverse=True, return_counts=True
-    )
-    repeated = np.flatnonzero(counts > 1)
+    _, which, counts = np.unique(_row_hashes(rows), return_inverse=True, return_counts=True)
     # Beyond what is usual: a table may hold everybody twice.
     repeats = np.maximum(counts - np.median(counts), 0)[which]
+    # In their numbers: the same record may be written down again with another category.
+    _, first, which, counts = np.unique(
+        _row_hashes(rows[:n_numbers]), return_index=True, return_inverse=True, return_counts=True
+    )
+    repeated = np.flatnonzero(counts > 1)
     if not len(repeated) or n_numbers < 2 or len(repeated) > _MOST_REPEATED:
         return rows, repeats
     others = rows[:n_numbers, first]

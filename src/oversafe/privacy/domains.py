@@ -276,7 +276,8 @@ def unpaid_domains(
     open_columns = None if schema is None else [c for c in schema.features if c.domain != "public"]
     if estimate == "data":
         if open_columns is None or open_columns:
-            caveats.append(UNPAID["data"])
+            named = "all columns" if open_columns is None else listed([c.name for c in open_columns])
+            caveats.append(f"{UNPAID['data']}: {named}; declare them public in a schema")
     # A column whose kind is to be found may turn out to be a set of values.
     elif open_columns is None or any(c.domain == "data" or c.is_category for c in open_columns):
         caveats.append(

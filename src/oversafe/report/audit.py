@@ -19,7 +19,9 @@ from oversafe.attack.release_attacks import (
     check_attacks,
     class_tables,
     copies_steps,
+    others_copied,
     own_attack_steps,
+    relabelled_tables,
     warn_of_own_attacks,
 )
 from oversafe.data import read_table
@@ -265,7 +267,7 @@ def audit(
     findings = in_order(findings)
     warn_of_own_attacks(own, not_run)
     return Audit(
-        judge(findings, guarantee, material.naming),
+        judge(findings, guarantee, material.naming, material.real_identifiers),
         tuple(findings),
         guarantee,
         not_run,
@@ -292,18 +294,18 @@ def _steps(
 ) -> Iterator[AttackStep]:
     not_run |= why_not_at_all(material.real is not None, material.holdout is not None)
     tables = (material.release, material.real, material.holdout)
+    chance = others_copied(material.label, material.columns, tables)
+    rows_of = partial(class_tables, column=material.label, columns=material.columns, tables=tables)
     classes = [
-        class_tables(label, material.label, material.columns, tables, same_units=material.same_units)
+        rows_of(label, same_units=material.same_units, others_copied=chance)
         for label in material.attacked_classes()
     ]
-    largest = [
-        class_tables(label, material.label, material.columns, tables, is_largest=True)
-        for label in material.largest_class()
-    ]
+    largest = [rows_of(label, is_largest=True, others_copied=chance) for label in material.largest_class()]
     for each in largest:
         not_run[f"every other attack on class {each.label!r}"] = why_not_the_largest(each)
     # First, since it takes next to no time: no limit may leave out that most people stand there as they are.
     yield from copies_steps(largest)
+    yield from copies_steps(relabelled_tables(material.label, material.columns, tables))
     yield from attack_steps(classes, results, not_run)
     yield from own_attack_steps(own, classes, not_run)
 

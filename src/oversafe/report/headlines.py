@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from oversafe.attack import AttackResult
+from oversafe.attack.release_attacks import ANOTHER_LABEL
 from oversafe.report.cells import percent
 from oversafe.report.verdict import Finding, columns_read, computed_in_vain, not_real, with_a_blank
 from oversafe.text import listed
@@ -57,6 +58,8 @@ def _reconstructed(result: Any, label: str, certain: int) -> str:
 def _copied(result: AttackResult, label: str, certain: int) -> str:
     copied, total = result.details["copied"], result.details["distinct_real"]
     chance = ", no more than by chance" if copied and not certain and result.interval[0] <= 0 else ""
+    if label == ANOTHER_LABEL:
+        return f"{copied} different real records stand in the release under {label}{chance}."
     records = f"{copied} of the {total} different real records of class {label!r}"
     return f"{records} stand in the release as they are{chance}."
 

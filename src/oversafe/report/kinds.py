@@ -7,10 +7,13 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from oversafe.data.column import value_keys
 from oversafe.data.reread import ReadAs, read_as, reread, without_zone
 from oversafe.text import counted, listed
 
 Kinds = tuple[tuple[str, ReadAs], ...]
+
+_FEW_AGREE = 0.5
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ def made_alike(
     }
     again: dict[tuple[Kinds, str], list[str]] = {}
     apart: dict[Kinds, list[str]] = {}
+    recoded: list[str] = []
     for name in given["release"].columns:
         if name == label or not all(name in table.columns for table in given.values()):
             continue
@@ -57,6 +61,11 @@ def made_alike(
         kinds = {what: kind for what, column in columns.items() if (kind := read_as(column)) is not None}
         if set(kinds.values()) == {"dates"}:
             changed = _in_one_zone(columns)
+            if _written_otherwise({**columns, **changed}, zones=bool(changed)):
+                recoded.append(name)
+        elif set(kinds.values()) == {"text"} and _nothing_in_common(columns):
+            recoded.append(name)
+            continue
         elif len(set(kinds.values())) < 2:
             continue
         else:
@@ -70,8 +79,14 @@ def made_alike(
     return Alike(
         (given["release"], given.get("real table"), given.get("holdout")),
         tuple(f"{_which(names, of)}; the text was {read}" for (of, read), names in again.items()),
-        tuple(name for names in apart.values() for name in names),
-        tuple(_which(names, of) for of, names in apart.items()),
+        (*(name for names in apart.values() for name in names), *recoded),
+        (
+            *(_which(names, of) for of, names in apart.items()),
+            *(
+                f"column {name!r} is written otherwise in the release than in the real table"
+                for name in recoded
+            ),
+        ),
     )
 
 
@@ -90,6 +105,24 @@ def _in_one_zone(columns: Mapping[str, pd.Series]) -> dict[str, pd.Series]:
     """Return dates that have a time zone without it, where those of another table have none."""
     zoned = {what: c for what, c in columns.items() if isinstance(c.dtype, pd.DatetimeTZDtype)}
     return {} if len(zoned) == len(columns) else {what: without_zone(c) for what, c in zoned.items()}
+
+
+def _nothing_in_common(columns: Mapping[str, pd.Series]) -> bool:
+    """Whether release and real table have other categories: coded anew, or with a space behind them."""
+    keys = [value_keys(columns[what]).dropna() for what in ("release", "real table") if what in columns]
+    if len(keys) < 2 or any(key.nunique() > len(key) / 2 for key in keys):
+        return False
+    return not set(keys[0]) & set(keys[1])
+
+
+def _written_otherwise(columns: Mapping[str, pd.Series], *, zones: bool) -> bool:
+    """Whether few dates agree, and they have a zone or a time of day in one of release and real table alone."""
+    dates = [columns[what].dropna() for what in ("release", "real table") if what in columns]
+    if len(dates) < 2 or not all(map(len, dates)):
+        return False
+    by_day = [bool((values == values.dt.normalize()).all()) for values in dates]
+    # Moved by hours, some still agree by chance.
+    return (zones or by_day[0] != by_day[1]) and dates[0].isin(dates[1]).mean() < _FEW_AGREE
 
 
 def _which(names: list[str], kinds: Kinds) -> str:

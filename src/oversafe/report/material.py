@@ -18,6 +18,7 @@ from oversafe.data.column import value_key, value_keys
 from oversafe.data.labels import check_class_count
 from oversafe.data.schema import check_table
 from oversafe.errors import InputError
+from oversafe.report.identifiers import real_identifiers
 from oversafe.report.kinds import made_alike
 from oversafe.text import did_you_mean, listed, shorten
 
@@ -57,6 +58,7 @@ class Material:
     warnings: tuple[str, ...]
     same_units: bool = True
     naming: tuple[str, ...] = ()
+    real_identifiers: tuple[str, ...] = ()
     naming_columns: tuple[str, ...] = ()
 
     @classmethod
@@ -149,6 +151,12 @@ class Material:
                     "same people, the holdout cannot show what chance gives"
                 )
         others = [] if real is None else _other_units(release, real, label, columns)
+        if others and 2 * len(others) <= len(columns):
+            warnings.append(
+                "the release and the real table do not seem to be in the same units, or noise moved the values far, in "
+                f"{listed(others)}, so this was not compared"
+            )
+            columns, others = [name for name in columns if name not in others], []
         if others:
             warnings.append(
                 "the release and the real table do not seem to be in the same units, unless noise moved the values "
@@ -164,6 +172,9 @@ class Material:
             tuple(warnings),
             not others,
             naming,
+            real_identifiers(
+                release, real, [c.name for c in schema if c.kind == "identifier" and c.name != label]
+            ),
             tuple(dict.fromkeys(naming_columns)),
         )
 

@@ -9,6 +9,7 @@ from typing import Literal
 import pandas as pd
 
 from oversafe.attack.base import AttackResult
+from oversafe.attack.release_attacks import ANOTHER_LABEL
 from oversafe.privacy.guarantee import LARGEST_DELTA, LARGEST_EPSILON, Guarantee
 from oversafe.report.cells import percent_at_least
 from oversafe.text import listed, shorten
@@ -154,6 +155,13 @@ def _names(results: Sequence[AttackResult], key: str) -> list[str]:
 def _read_out(findings: Sequence[Finding]) -> str:
     """Return how many real records were computed, of which classes, and how many stand in the release anyway."""
     found = [f for f in findings if f.certain_records]
+    if moved := next((f for f in found if f.result.details.get("class") == ANOTHER_LABEL), None):
+        stand = (
+            f"stand{'s' * (moved.certain_records == 1)} in the release word for word, under {ANOTHER_LABEL}"
+        )
+        said = f"{_real_records(moved.certain_records)} {stand}."
+        others = [f for f in findings if f is not moved]
+        return f"{said} {_read_out(others)}" if any(f.certain_records for f in others) else said
     copies = [f for f in found if f.result.name == "ExactCopies" and not f.is_of_largest]
     computed = [f for f in found if f.result.name != "ExactCopies"]
     largest = [f for f in found if f.is_of_largest]
@@ -174,8 +182,10 @@ def _computed(computed: Sequence[Finding], copies: Sequence[Finding], largest: S
     count, own = records_read_out([*computed, *copies]), records_read_out(computed)
     wrong = sum(computed_in_vain(f.result) for f in computed)
     sentence = f"{_real_records(count)} {'was' if count == 1 else 'were'} read out of this table"
-    if not wrong:
-        # Whoever has the release alone cannot tell the right ones from the wrong ones.
+    evidence = [f.result.evidence for f in computed]
+    # What is kept of a comparison has none; there all was held against the real table.
+    if not wrong and all("real_row" in found or found.empty for found in evidence):
+        # Whoever has the release alone cannot tell the right ones from the wrong ones, nor whether there are any.
         sentence += " with certainty"
     if own < count:
         sentence += f", {own} of them computed"
@@ -250,14 +260,23 @@ def weakness(guarantee: Guarantee) -> str | None:
     return None
 
 
-def judge(findings: Sequence[Finding], guarantee: Guarantee, naming: Sequence[str] = ()) -> Verdict:
+def judge(
+    findings: Sequence[Finding],
+    guarantee: Guarantee,
+    naming: Sequence[str] = (),
+    identifiers: Sequence[str] = (),
+) -> Verdict:
     """Return the verdict.
 
-    "exposed" when a record was read out with certainty or the lower end of any risk interval is at least 0.1;
+    "exposed" when a record was read out with certainty, identifiers of real people stand in the release, or the lower
+    end of any risk interval is at least 0.1;
     "protected" only with a proven guarantee of epsilon <= 10 and delta <= 1e-5, and no lower end above 0.05;
     everything else "unproven". Columns that name people are told with it, whatever it is.
     """
     verdict = _judge(findings, guarantee)
+    if identifiers:
+        said = f"The release has {' and '.join(identifiers)}."
+        verdict = Verdict("exposed", f"{said} {verdict.sentence}" if verdict.level == "exposed" else said)
     if not naming:
         return verdict
     named = f"It seems to carry {', '.join(naming)}, which no release should."
