@@ -251,6 +251,20 @@ def test_no_person_moves_the_counts_by_more_than_the_sensitivity(measured):
         assert np.abs(mine["counts"] - other["counts"]).sum() <= mine["sensitivity"] == 12
 
 
+@pytest.mark.filterwarnings("ignore::oversafe.data.MisfitWarning")
+@pytest.mark.parametrize("start", [0, 2**60])
+def test_an_id_that_is_missing_merges_no_others(measured, start):
+    schema = Schema((SCHEMA["x"], Column("who", "identifier", "int64")), person="who")
+    y = pd.Series(["no", "yes"] * 100)
+    counts = []
+    for last in (start + 199, None, "x", [3]):
+        X = pd.DataFrame({"x": 0.5, "who": [*range(start, start + 199), last]})
+        counts.append(measured(X, y, schema=schema, rows_per_person=1, random_state=0)["counts"])
+    # Ids from 2^53 on say of nobody's row whose it is, so that none is left.
+    assert all(np.abs(counts[0] - other).sum() <= 2 for other in counts)
+    assert counts[0].sum() == (400 if start == 0 else 0)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("domains", ["private", "data"])
 def test_audit_with_domains_paid_for_and_read(domains):
