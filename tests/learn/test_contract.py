@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from oversafe.data import Schema
+from oversafe.data import Column, Schema
 from oversafe.errors import InputError
 from oversafe.learn import (
     PrivateBaggingClassifier,
@@ -25,6 +25,7 @@ from oversafe.learn import (
 )
 from oversafe.learn.features import FeatureMap
 from oversafe.privacy import Ledger, OverdraftError
+from oversafe.protect import DPGAN, HistogramSynthesizer
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*are too few to find the scale:UserWarning")
 
@@ -227,6 +228,22 @@ def test_numbers_are_no_text_labels(learner):
         "0",
         "1",
     ]
+
+
+@pytest.mark.parametrize(
+    "maker", [PrivateLogisticRegression, PrivateThresholdClassifier, HistogramSynthesizer, DPGAN]
+)
+@pytest.mark.parametrize("last", [2**53 + 1, None])
+def test_long_numbers_are_no_classes_or_categories(maker, last):
+    # Floats, which one missing value makes of them, do not hold them.
+    facts = {"domain": "public", "source": "the study's protocol"}
+    x = Column("x", "continuous", "float64", bounds=(0.0, 1.0), **facts)
+    c = Column("c", "categorical", "int64", True, categories=(2**53, 2**53 + 1), **facts)
+    labels = pd.Series([2**53, last])
+    with pytest.raises(InputError, match="class 9007199254740992 was declared"):
+        maker(schema=Schema((x,)), classes=[2**53, 2**53 + 1]).fit(pd.DataFrame({"x": [0.0, 1.0]}), labels)
+    with pytest.raises(InputError, match="column 'c' has categories that are whole numbers beyond"):
+        maker(schema=Schema((c,)), classes=[0, 1]).fit(pd.DataFrame({"c": labels}), [0, 1])
 
 
 @every_learner

@@ -245,12 +245,27 @@ def value_key(value: Any) -> str | None:
             return (stamp if stamp.tz is None else stamp.tz_convert("UTC").tz_localize(None)).isoformat()
         # numpy counts durations among the whole numbers.
         if isinstance(value, bool | int | np.bool_ | np.integer) and not isinstance(value, np.timedelta64):
-            return str(int(value))
+            # As the float that it becomes where another row has a gap.
+            return str(int(value)) if abs(int(value)) < 2**53 else _number_key(float(value))
     except (ValueError, OverflowError):
         # Years that no date has, and numbers of thousands of digits: an error would tell of the record.
         return None
     number = as_number(value)
     return None if number != number else _number_key(number)
+
+
+def long_numbers(values: Iterable[Any]) -> list[Any]:
+    """Return the whole numbers that are not the same as floats, which one missing value would make of them."""
+    return [v for v in values if isinstance(v, int | np.integer) and abs(int(v)) >= 2**53]
+
+
+def check_long_categories(column: Column) -> None:
+    """Refuse public categories that one missing value would make others of."""
+    if column.domain == "public" and long_numbers(column.categories or ()):
+        raise InputError(
+            f"column {column.name!r} has categories that are whole numbers beyond 2^53; give them as text, in the "
+            "table and in the schema"
+        )
 
 
 def as_number(value: Any) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oversafe.data.column import as_number
+from oversafe.data.column import as_number, long_numbers
 from oversafe.errors import InputError
 from oversafe.text import counted, listed
 
@@ -38,6 +38,14 @@ def declared_classes(classes: Iterable[Any], least: Literal[0, 2] = 2) -> list[A
         wanted = "at least two labels, each" if least else "each label"
         raise InputError(f"classes = {declared!r} was given; give {wanted} once")
     return declared
+
+
+def check_long_classes(classes: Sequence[Any]) -> None:
+    """Refuse declared classes that are not the same as floats: one missing label makes floats of whole numbers."""
+    if long := long_numbers(classes):
+        raise InputError(
+            f"the class {long[0]!r} was declared, a whole number beyond 2^53; give such labels as text"
+        )
 
 
 def check_label_kind(dtype: Any, classes: Sequence[Any]) -> None:

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from oversafe.checks import check_pandas, check_random_state, check_share
 from oversafe.data.column import Column, as_frame, as_series
 from oversafe.data.encode import column_codes
-from oversafe.data.labels import check_label_kind, declared_classes, found_classes
+from oversafe.data.labels import check_label_kind, check_long_classes, declared_classes, found_classes
 from oversafe.data.misfits import warn_of_columns, warn_of_labels
 from oversafe.data.schema import Schema, check_given_schema, check_table
 from oversafe.errors import InputError
@@ -220,6 +220,8 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
             self.classes_, codes = found_classes(labels)
             return codes, [LABELS_READ]
         declared = declared_classes(declared)
+        if not caveats:
+            check_long_classes(declared)
         kinds = {type(label) for label in declared}
         self.classes_ = np.array(declared, dtype=None if len(kinds) == 1 else object)
         labels = column_or_1d(np.asarray(y))

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oversafe.checks import check_choice, check_share
-from oversafe.data.column import Column
+from oversafe.data.column import Column, check_long_categories
 from oversafe.data.encode import column_codes, domain_codes
 from oversafe.data.schema import Schema, check_columns
 from oversafe.errors import InputError
@@ -172,6 +172,7 @@ def check_schema(schema: Schema, table: pd.DataFrame) -> Schema:
             raise InputError(f"column {column.name!r} has no minimum and maximum; declare them in the schema")
         if column.is_category and not column.categories:
             raise InputError(f"column {column.name!r} has no categories; declare them in the schema")
+        check_long_categories(column)
     return features
 
 
