@@ -194,9 +194,12 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
             X = validate_data(self, X, dtype=None, ensure_all_finite=False)
         if not isinstance(getattr(y, "dtype", None), pd.CategoricalDtype):
             labels = column_or_1d(np.asarray(y), warn=True)
-            # Where the labels are paid for, no check may look at all of them.
+            # Where the labels are declared or paid for, no check may look at all of them.
+            given = [
+                getattr(who, fact, None) for who in (self, self.synthesizer) for fact in ("classes", "schema")
+            ]
             paid = getattr(self.synthesizer, "domains", "data") == "private"
-            if self.classes is None and self.schema is None and not paid:
+            if all(fact is None for fact in given) and not paid:
                 found_classes(labels)
             y = y if isinstance(y, pd.Series) else labels
         return X, y
