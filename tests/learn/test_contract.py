@@ -176,6 +176,16 @@ def test_odd_values_raise_no_error_that_would_tell_of_them(learner):
     assert (np.linalg.norm(model.features_.apply(X), axis=1) <= 2.0).all()
 
 
+@every_learner
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("odd", [1e308, -1e308, np.inf])
+def test_a_huge_number_where_the_scale_is_paid_for_is_no_warning(learner, odd):
+    X = np.random.default_rng(0).normal(size=(2000, 2)) * 1e-3
+    X[0] = [odd, 0.0]
+    model = learner(epsilon=20.0, classes=[0, 1]).fit(X, np.arange(2000) % 2)
+    assert (model.features_.spread < 0.1).all() and np.isfinite(model.decision_function(X)).all()
+
+
 @pytest.mark.parametrize("odd", [(np.nan, 0.0), (np.inf, 1.0), (1e200, 1.0), (-1e308, 1e308)])
 @pytest.mark.parametrize("scaling", ["none", "private", "standard"])
 def test_one_odd_record_leaves_the_vectors_of_all_others_alone(odd, scaling):

@@ -57,8 +57,10 @@ class FeatureMap:
             return shorten(matrix, self.norm, own=True)
         if self.centre is None or self.spread is None:
             return shorten(X, self.norm)
-        matrix = X - self.centre
-        matrix /= self.spread
+        # What leaves the range of floats is cut off below, and a warning would tell of it.
+        with np.errstate(over="ignore"):
+            matrix = X - self.centre
+            matrix /= self.spread
         np.clip(matrix, -self.limit, self.limit, out=matrix)
         return shorten(matrix, self.norm, own=True)
 
