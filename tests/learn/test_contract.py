@@ -256,6 +256,26 @@ def test_long_numbers_are_no_classes_or_categories(maker, last):
         maker(schema=Schema((c,)), classes=[0, 1]).fit(pd.DataFrame({"c": labels}), [0, 1])
 
 
+@pytest.mark.filterwarnings("ignore::oversafe.data.MisfitWarning")
+@pytest.mark.parametrize("form", [list, tuple])
+@pytest.mark.parametrize("odd", ["fifty", None, [1, 2], 1j, "\ud800"])
+def test_one_odd_cell_of_a_list_changes_no_other(form, odd):
+    facts = {"domain": "public", "source": "the study's protocol"}
+    schema = Schema(
+        (
+            Column("smoker", "integer", "int64", bounds=(0, 1), **facts),
+            Column("age", "continuous", "float64", bounds=(0.0, 100.0), **facts),
+        )
+    )
+    rows, y = form([[True, 50.0]] * 200), form([0, 1] * 100)
+    settings = {"epsilon": 1e6, "schema": schema, "classes": [0, 1], "random_state": 0}
+    plain = PrivateThresholdClassifier(**settings).fit(rows, y).means_
+    for X, labels in ((rows[:-1] + form([[True, odd]]), y), (rows, y[:-1] + form([odd]))):
+        means = PrivateThresholdClassifier(**settings).fit(X, labels).means_
+        # Smokers all, but for noise.
+        assert abs(means[:, 0] - plain[:, 0]).max() < 0.01
+
+
 @every_learner
 def test_a_proven_model_holds_no_record(learner):
     X, y = people(n=300)

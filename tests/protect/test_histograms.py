@@ -121,6 +121,25 @@ def test_one_missing_or_odd_label_moves_no_other(measured, form):
         assert counts.tolist() == ([39, 61] if odd == 1.0 else [40, 60])
 
 
+@pytest.mark.filterwarnings("ignore::oversafe.data.MisfitWarning")
+@pytest.mark.parametrize("odd", ["x", None, [1, 2], 1j])
+def test_one_odd_cell_of_a_list_changes_no_other(measured, odd):
+    facts = {"domain": "public", "source": "code book"}
+    schema = Schema(
+        (
+            Column("x0", "integer", "int64", bounds=(0, 1), **facts),
+            Column("x1", "continuous", "float64", bounds=(0.0, 1.0), **facts),
+        )
+    )
+    rows, y = [[True, 0.9]] * 20, [1] * 20
+    plain = measured(rows, y, schema=schema, classes=[0, 1])["counts"]
+    for X, labels in (([*rows[:-1], [True, odd]], y), (rows, [*y[:-1], odd])):
+        other = measured(X, labels, schema=schema, classes=[0, 1])
+        assert np.abs(plain - other["counts"]).sum() <= other["sensitivity"] == 6
+    with pytest.raises(InputError, match="rows of 1 to 2 cells"):
+        measured([*rows, [True]], [*y, 1], schema=schema, classes=[0, 1])
+
+
 def test_nothing_of_the_data_shows_in_the_dtypes_of_a_proven_result():
     import pickle
 

@@ -301,6 +301,24 @@ def as_frame(values: NDArray[Any], names: Iterable[str], *, infer: bool = False)
         return pd.concat(columns, axis=1)
 
 
+def as_cells(values: Any) -> Any:
+    """Return a list of rows or labels as an array of objects; anything else as it is.
+
+    numpy finds one dtype for a whole list: one text makes texts of all numbers, and a list for a cell is an error.
+    """
+    if not isinstance(values, list | tuple):
+        return values
+    if not values or not all(types.is_list_like(row) for row in values):
+        return np.fromiter(values, dtype=object, count=len(values))
+    widths = [len(row) for row in values]
+    if min(widths) < max(widths):
+        raise InputError(
+            f"rows of {min(widths)} to {max(widths)} cells were given; give as many in each, None for those missing"
+        )
+    cells = (cell for row in values for cell in row)
+    return np.fromiter(cells, dtype=object, count=sum(widths)).reshape(len(values), widths[0])
+
+
 def _number_key(number: float) -> str:
     return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
 
