@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from oversafe.data import Column, Schema
 from oversafe.errors import InputError
 from oversafe.learn import BalancedSynthesisClassifier, TuningWarning
 from oversafe.privacy import Ledger, OverdraftError
@@ -102,6 +103,17 @@ def test_labels_that_are_paid_for_are_not_checked_all_together():
     odd[0] = 0.5
     for labels in (y, odd):
         model = BalancedSynthesisClassifier(PrivateMixture(domains="private"), epsilon=5.0).fit(X, labels)
+        assert model.guarantee_.status == "proven" and model.classes_.tolist() == [0, 1]
+
+
+def test_classes_that_the_synthesizer_declares_need_no_row():
+    schema = Schema(
+        (Column("x", "continuous", "float64", bounds=(-1.0, 1.0), domain="public", source="protocol"),)
+    )
+    X = pd.DataFrame({"x": np.linspace(-1, 1, 40)})
+    for rare in (1, 0):
+        synthesizer = HistogramSynthesizer(schema=schema, classes=[0, 1])
+        model = BalancedSynthesisClassifier(synthesizer, n_samples=40).fit(X, np.array([rare] + [0] * 39))
         assert model.guarantee_.status == "proven" and model.classes_.tolist() == [0, 1]
 
 

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from oversafe.data import Schema
+from oversafe.data import Column, Schema
 from oversafe.errors import InputError
 from oversafe.learn import (
     PrivateBaggingClassifier,
@@ -25,6 +25,7 @@ from oversafe.learn import (
 )
 from oversafe.learn.features import FeatureMap
 from oversafe.privacy import Ledger, OverdraftError
+from oversafe.protect import DPGAN, HistogramSynthesizer
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*are too few to find the scale:UserWarning")
 
@@ -175,6 +176,16 @@ def test_odd_values_raise_no_error_that_would_tell_of_them(learner):
     assert (np.linalg.norm(model.features_.apply(X), axis=1) <= 2.0).all()
 
 
+@every_learner
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("odd", [1e308, -1e308, np.inf])
+def test_a_huge_number_where_the_scale_is_paid_for_is_no_warning(learner, odd):
+    X = np.random.default_rng(0).normal(size=(2000, 2)) * 1e-3
+    X[0] = [odd, 0.0]
+    model = learner(epsilon=20.0, classes=[0, 1]).fit(X, np.arange(2000) % 2)
+    assert (model.features_.spread < 0.1).all() and np.isfinite(model.decision_function(X)).all()
+
+
 @pytest.mark.parametrize("odd", [(np.nan, 0.0), (np.inf, 1.0), (1e200, 1.0), (-1e308, 1e308)])
 @pytest.mark.parametrize("scaling", ["none", "private", "standard"])
 def test_one_odd_record_leaves_the_vectors_of_all_others_alone(odd, scaling):
@@ -227,6 +238,42 @@ def test_numbers_are_no_text_labels(learner):
         "0",
         "1",
     ]
+
+
+@pytest.mark.parametrize(
+    "maker", [PrivateLogisticRegression, PrivateThresholdClassifier, HistogramSynthesizer, DPGAN]
+)
+@pytest.mark.parametrize("last", [2**53 + 1, None])
+def test_long_numbers_are_no_classes_or_categories(maker, last):
+    # Floats, which one missing value makes of them, do not hold them.
+    facts = {"domain": "public", "source": "the study's protocol"}
+    x = Column("x", "continuous", "float64", bounds=(0.0, 1.0), **facts)
+    c = Column("c", "categorical", "int64", True, categories=(2**53, 2**53 + 1), **facts)
+    labels = pd.Series([2**53, last])
+    with pytest.raises(InputError, match="class 9007199254740992 was declared"):
+        maker(schema=Schema((x,)), classes=[2**53, 2**53 + 1]).fit(pd.DataFrame({"x": [0.0, 1.0]}), labels)
+    with pytest.raises(InputError, match="column 'c' has categories that are whole numbers beyond"):
+        maker(schema=Schema((c,)), classes=[0, 1]).fit(pd.DataFrame({"c": labels}), [0, 1])
+
+
+@pytest.mark.filterwarnings("ignore::oversafe.data.MisfitWarning")
+@pytest.mark.parametrize("form", [list, tuple])
+@pytest.mark.parametrize("odd", ["fifty", None, [1, 2], 1j, "\ud800"])
+def test_one_odd_cell_of_a_list_changes_no_other(form, odd):
+    facts = {"domain": "public", "source": "the study's protocol"}
+    schema = Schema(
+        (
+            Column("smoker", "integer", "int64", bounds=(0, 1), **facts),
+            Column("age", "continuous", "float64", bounds=(0.0, 100.0), **facts),
+        )
+    )
+    rows, y = form([[True, 50.0]] * 200), form([0, 1] * 100)
+    settings = {"epsilon": 1e6, "schema": schema, "classes": [0, 1], "random_state": 0}
+    plain = PrivateThresholdClassifier(**settings).fit(rows, y).means_
+    for X, labels in ((rows[:-1] + form([[True, odd]]), y), (rows, y[:-1] + form([odd]))):
+        means = PrivateThresholdClassifier(**settings).fit(X, labels).means_
+        # Smokers all, but for noise.
+        assert abs(means[:, 0] - plain[:, 0]).max() < 0.01
 
 
 @every_learner

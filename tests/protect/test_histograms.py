@@ -121,6 +121,25 @@ def test_one_missing_or_odd_label_moves_no_other(measured, form):
         assert counts.tolist() == ([39, 61] if odd == 1.0 else [40, 60])
 
 
+@pytest.mark.filterwarnings("ignore::oversafe.data.MisfitWarning")
+@pytest.mark.parametrize("odd", ["x", None, [1, 2], 1j])
+def test_one_odd_cell_of_a_list_changes_no_other(measured, odd):
+    facts = {"domain": "public", "source": "code book"}
+    schema = Schema(
+        (
+            Column("x0", "integer", "int64", bounds=(0, 1), **facts),
+            Column("x1", "continuous", "float64", bounds=(0.0, 1.0), **facts),
+        )
+    )
+    rows, y = [[True, 0.9]] * 20, [1] * 20
+    plain = measured(rows, y, schema=schema, classes=[0, 1])["counts"]
+    for X, labels in (([*rows[:-1], [True, odd]], y), (rows, [*y[:-1], odd])):
+        other = measured(X, labels, schema=schema, classes=[0, 1])
+        assert np.abs(plain - other["counts"]).sum() <= other["sensitivity"] == 6
+    with pytest.raises(InputError, match="rows of 1 to 2 cells"):
+        measured([*rows, [True]], [*y, 1], schema=schema, classes=[0, 1])
+
+
 def test_nothing_of_the_data_shows_in_the_dtypes_of_a_proven_result():
     import pickle
 
@@ -249,6 +268,20 @@ def test_no_person_moves_the_counts_by_more_than_the_sensitivity(measured):
         other = counts_of([(99.0, None, "no")] * 4)
         mine = counts_of(rows)
         assert np.abs(mine["counts"] - other["counts"]).sum() <= mine["sensitivity"] == 12
+
+
+@pytest.mark.filterwarnings("ignore::oversafe.data.MisfitWarning")
+@pytest.mark.parametrize("start", [0, 2**60])
+def test_an_id_that_is_missing_merges_no_others(measured, start):
+    schema = Schema((SCHEMA["x"], Column("who", "identifier", "int64")), person="who")
+    y = pd.Series(["no", "yes"] * 100)
+    counts = []
+    for last in (start + 199, None, "x", [3]):
+        X = pd.DataFrame({"x": 0.5, "who": [*range(start, start + 199), last]})
+        counts.append(measured(X, y, schema=schema, rows_per_person=1, random_state=0)["counts"])
+    # Ids from 2^53 on say of nobody's row whose it is, so that none is left.
+    assert all(np.abs(counts[0] - other).sum() <= 2 for other in counts)
+    assert counts[0].sum() == (400 if start == 0 else 0)
 
 
 @pytest.mark.slow

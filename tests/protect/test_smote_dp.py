@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oversafe.data import Schema
+from oversafe.data import Column, Schema
 from oversafe.errors import InputError
 from oversafe.privacy import smote_cost
 from oversafe.protect import SMOTEDP, GaussianCopula, HistogramSynthesizer, PrivBayes
@@ -119,3 +119,20 @@ def test_bad_use_is_refused(table, parameters, words):
     X, y = table
     with pytest.raises(InputError, match=words):
         SMOTEDP(**parameters).fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore::oversafe.data.MisfitWarning")
+@pytest.mark.parametrize("odd", ["x", None, np.nan, pd.NA, [1], 7])
+def test_one_odd_label_moves_no_other(odd):
+    schema = Schema(
+        (Column("x", "continuous", "float64", bounds=(0.0, 1.0), domain="public", source="protocol"),)
+    )
+    settings = {"epsilon": 500.0, "delta": 1e-6, "class_sizes": {0: 200, 1: 200}, "run_at": "proven"}
+    y = [int(i >= 200) for i in range(399)]
+    nullable = pd.Series([*y, pd.NA], dtype="Int64")
+    for labels in ([*y, odd], pd.Series([*y, odd]), nullable):
+        model = SMOTEDP(HistogramSynthesizer(n_bins=2), schema=schema, **settings)
+        model.fit(pd.DataFrame({"x": [0.9] * 400}), labels)
+        assert model.guarantee_.status == "proven"
+        # Nobody lies in the lower half, where the record lies that stands in for a class without any.
+        assert model.synthesizer_.histograms_["x"][:, 1].min() > 0.9

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oversafe.checks import check_count
-from oversafe.data.column import Column
+from oversafe.data.column import Column, check_long_categories
 from oversafe.data.encode import column_codes, column_values, domain_codes
 from oversafe.errors import InputError
 
@@ -44,9 +44,11 @@ class Bins:
                 f"column {self.column.name!r} has no minimum and maximum; declare them in the schema"
             )
         # A single missing value makes floats of a column of integers, which would move such numbers.
+        check_long_categories(self.column)
         if self.column.kind == "integer" and max(map(abs, self.column.bounds or (0,))) > 2**53:
             raise InputError(
-                f"column {self.column.name!r} has whole numbers beyond 2^53; declare it identifier or categorical"
+                f"column {self.column.name!r} has whole numbers beyond 2^53; declare it identifier, or "
+                "categorical with the numbers as text"
             )
 
     @property

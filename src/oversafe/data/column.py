@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
+from numbers import Number
 from types import NoneType
 from typing import Any, Literal, get_args
 
@@ -244,12 +245,27 @@ def value_key(value: Any) -> str | None:
             return (stamp if stamp.tz is None else stamp.tz_convert("UTC").tz_localize(None)).isoformat()
         # numpy counts durations among the whole numbers.
         if isinstance(value, bool | int | np.bool_ | np.integer) and not isinstance(value, np.timedelta64):
-            return str(int(value))
+            # As the float that it becomes where another row has a gap.
+            return str(int(value)) if abs(int(value)) < 2**53 else _number_key(float(value))
     except (ValueError, OverflowError):
         # Years that no date has, and numbers of thousands of digits: an error would tell of the record.
         return None
     number = as_number(value)
     return None if number != number else _number_key(number)
+
+
+def long_numbers(values: Iterable[Any]) -> list[Any]:
+    """Return the whole numbers that are not the same as floats, which one missing value would make of them."""
+    return [v for v in values if isinstance(v, int | np.integer) and abs(int(v)) >= 2**53]
+
+
+def check_long_categories(column: Column) -> None:
+    """Refuse public categories that one missing value would make others of."""
+    if column.domain == "public" and long_numbers(column.categories or ()):
+        raise InputError(
+            f"column {column.name!r} has categories that are whole numbers beyond 2^53; give them as text, in the "
+            "table and in the schema"
+        )
 
 
 def as_number(value: Any) -> float:
@@ -285,6 +301,24 @@ def as_frame(values: NDArray[Any], names: Iterable[str], *, infer: bool = False)
         return pd.concat(columns, axis=1)
 
 
+def as_cells(values: Any) -> Any:
+    """Return a list of rows or labels as an array of objects; anything else as it is.
+
+    numpy finds one dtype for a whole list: one text makes texts of all numbers, and a list for a cell is an error.
+    """
+    if not isinstance(values, list | tuple):
+        return values
+    if not values or not all(types.is_list_like(row) for row in values):
+        return np.fromiter(values, dtype=object, count=len(values))
+    widths = [len(row) for row in values]
+    if min(widths) < max(widths):
+        raise InputError(
+            f"rows of {min(widths)} to {max(widths)} cells were given; give as many in each, None for those missing"
+        )
+    cells = (cell for row in values for cell in row)
+    return np.fromiter(cells, dtype=object, count=sum(widths)).reshape(len(values), widths[0])
+
+
 def _number_key(number: float) -> str:
     return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
 
@@ -296,3 +330,32 @@ def value_keys(values: pd.Series) -> pd.Series:
     codes, distinct = pd.factorize(values)
     keys = np.array([*(value_key(value) for value in distinct), None], dtype=object)
     return pd.Series(keys[codes], index=values.index, dtype=object)
+
+
+def person_key(value: Any) -> str | None:
+    """Return whose row it is, as text that does not depend on how the ids are stored; None if that cannot be told.
+
+    One missing id turns a column of whole numbers into floats, in which those from 2^53 on are rounded to each other.
+    So such a number says whose row it is in neither form.
+    """
+    if isinstance(value, str):
+        # Only whole numbers as they are printed: as text, long ones are told apart, and "1.10" is not "1.1".
+        whole = re.fullmatch(r"(-?(?:0|[1-9]\d{0,15}))(?:\.0)?", value)
+        return str(int(whole[1])) if whole and abs(int(whole[1])) < 2**53 else value
+    if isinstance(value, Number | np.bool_):
+        return value_key(value) if abs(as_number(value)) < 2**53 else None
+    if value is None or value is pd.NA or isinstance(value, date | np.datetime64):
+        return value_key(value)
+    try:
+        return repr(value)
+    except Exception:
+        # Whatever the value's own methods raise: an error would tell of the record.
+        return None
+
+
+def person_codes(ids: pd.Series) -> NDArray[np.int64]:
+    """Return a number for each row that is the same for the rows of one person, and -1 where nobody is named."""
+    places, distinct = (np.arange(len(ids)), ids) if ids.dtype == object else pd.factorize(ids)
+    numbers: dict[str | None, int] = {None: -1}
+    codes = [numbers.setdefault(person_key(value), len(numbers)) for value in distinct]
+    return np.array([*codes, -1], dtype=np.int64)[places]

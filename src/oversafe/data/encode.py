@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from oversafe.data.column import Column, as_number, value_key
+from oversafe.data.column import Column, as_number, long_numbers, value_key
 from oversafe.data.dates import iso_date
 from oversafe.data.misread import Place, Reading, as_dates, as_numbers, remedy_of, row_of
 from oversafe.data.schema import Schema, check_columns, check_table
@@ -181,9 +181,14 @@ def _category_positions(column: Column, values: pd.Series) -> NDArray[np.int64]:
     for i, category in enumerate(column.categories or ()):
         alike.setdefault(value_key(category), i)
 
+    # Such numbers are told apart only where they are stored as whole ones.
+    long = {number: exact[str(number)] for number in long_numbers(column.categories or ())}
+
     def place(value: Any) -> int:
         if isinstance(value, str) and value in exact:
             return exact[value]
+        if long and isinstance(value, int | np.integer) and value in long:
+            return long[value]
         return alike.get(value_key(value), -1)
 
     if values.dtype == object:

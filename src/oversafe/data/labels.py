@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oversafe.data.column import as_number
+from oversafe.data.column import as_cells, as_frame, as_number, long_numbers
 from oversafe.errors import InputError
 from oversafe.text import counted, listed
 
@@ -38,6 +38,24 @@ def declared_classes(classes: Iterable[Any], least: Literal[0, 2] = 2) -> list[A
         wanted = "at least two labels, each" if least else "each label"
         raise InputError(f"classes = {declared!r} was given; give {wanted} once")
     return declared
+
+
+def as_labels(y: Any) -> NDArray[Any]:
+    """Return labels as an array, those in a list each by itself; no check looks at all of them."""
+    cells = as_cells(y)
+    if cells is y or cells.ndim != 1:
+        labels = np.asarray(y)
+    else:
+        labels = as_frame(cells[:, None], ["label"], infer=True)["label"].to_numpy()
+    return labels.ravel() if labels.ndim == 2 and labels.shape[1] == 1 else labels
+
+
+def check_long_classes(classes: Sequence[Any]) -> None:
+    """Refuse declared classes that are not the same as floats: one missing label makes floats of whole numbers."""
+    if long := long_numbers(classes):
+        raise InputError(
+            f"the class {long[0]!r} was declared, a whole number beyond 2^53; give such labels as text"
+        )
 
 
 def check_label_kind(dtype: Any, classes: Sequence[Any]) -> None:

@@ -128,6 +128,18 @@ def warn_of_labels(
     )
 
 
+def warn_of_persons(codes: NDArray[np.int64], stacklevel: int = 2) -> None:
+    """Warn of rows that name nobody, whose code is below 0."""
+    if nameless := int((codes < 0).sum()):
+        warnings.warn(
+            f"{counted(nameless, 'row')} without a person's id, or with a number of 2^53 or more for one, cannot be "
+            "limited by person and are left out; fill in the ids, and give long numbers as text"
+            + _FOR_THE_HOLDER,
+            MisfitWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
 def _text(label: Any) -> str:
     try:
         return str(label)

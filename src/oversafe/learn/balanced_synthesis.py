@@ -13,9 +13,9 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oversafe.checks import check_count, check_pandas
-from oversafe.data.column import Column, as_frame
+from oversafe.data.column import Column, as_cells, as_frame
 from oversafe.data.encode import column_codes, domain_codes
-from oversafe.data.labels import declared_classes, found_classes
+from oversafe.data.labels import as_labels, declared_classes, found_classes
 from oversafe.data.schema import Schema, check_table
 from oversafe.errors import InputError
 from oversafe.learn.base import private_tags, refuse_weights
@@ -191,12 +191,18 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
             if len(X) == 0:
                 raise InputError("the table has 0 sample(s); give at least one row")
         else:
-            X = validate_data(self, X, dtype=None, ensure_all_finite=False)
+            X = validate_data(self, as_cells(X), dtype=None, ensure_all_finite=False)
         if not isinstance(getattr(y, "dtype", None), pd.CategoricalDtype):
-            labels = column_or_1d(np.asarray(y), warn=True)
-            # Where the labels are paid for, no check may look at all of them.
+            # Where the labels are declared or paid for, no check may look at all of them.
+            given = [
+                getattr(who, fact, None) for who in (self, self.synthesizer) for fact in ("classes", "schema")
+            ]
             paid = getattr(self.synthesizer, "domains", "data") == "private"
-            if self.classes is None and self.schema is None and not paid:
+            declared = paid or any(fact is not None for fact in given)
+            labels = as_labels(y)
+            if not declared or labels.ndim != 1:
+                labels = column_or_1d(np.asarray(y), warn=True)
+            if not declared:
                 found_classes(labels)
             y = y if isinstance(y, pd.Series) else labels
         return X, y
@@ -207,7 +213,7 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(X, pd.DataFrame):
             validate_data(self, X, skip_check_array=True, reset=False)
         else:
-            X = validate_data(self, X, dtype=None, ensure_all_finite=False, reset=False)
+            X = validate_data(self, as_cells(X), dtype=None, ensure_all_finite=False, reset=False)
         return self._numbers(X)
 
     def _numbers(self, X: Any) -> FloatArray:

@@ -17,9 +17,15 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oversafe.checks import check_pandas, check_random_state, check_share
-from oversafe.data.column import Column, as_frame, as_series
+from oversafe.data.column import Column, as_cells, as_frame, as_series
 from oversafe.data.encode import column_codes
-from oversafe.data.labels import check_label_kind, declared_classes, found_classes
+from oversafe.data.labels import (
+    as_labels,
+    check_label_kind,
+    check_long_classes,
+    declared_classes,
+    found_classes,
+)
 from oversafe.data.misfits import warn_of_columns, warn_of_labels
 from oversafe.data.schema import Schema, check_given_schema, check_table
 from oversafe.errors import InputError
@@ -165,7 +171,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         """Return numbers as an array, or a table of mixed kinds with its schema; and what was read unpaid."""
         schema = self._given_schema()
         check_pandas(X)
-        X = _gaps_as_nan(X)
+        X = _gaps_as_nan(X if schema is None else as_cells(X))
         if isinstance(X, pd.DataFrame) and not X.columns.is_unique:
             check_table(X)
         if schema is None and not _is_mixed(X):
@@ -188,7 +194,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
 
     def _read_again(self, X: Any) -> Any:
         check_pandas(X)
-        X = _gaps_as_nan(X)
+        X = _gaps_as_nan(X if self._feature_schema() is None else as_cells(X))
         if self._feature_schema() is None:
             return validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False)
         if not isinstance(X, pd.DataFrame):
@@ -220,9 +226,13 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
             self.classes_, codes = found_classes(labels)
             return codes, [LABELS_READ]
         declared = declared_classes(declared)
+        if not caveats:
+            check_long_classes(declared)
         kinds = {type(label) for label in declared}
         self.classes_ = np.array(declared, dtype=None if len(kinds) == 1 else object)
-        labels = column_or_1d(np.asarray(y))
+        labels = as_labels(y)
+        if labels.ndim != 1:
+            column_or_1d(labels)
         check_label_kind(labels.dtype, declared)
         if labels.dtype.kind in "iu" and self.classes_.dtype.kind in "iu":
             # The same, quicker, for the usual case.

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from oversafe.checks import check_count
+from oversafe.data.column import as_cells
 from oversafe.data.labels import in_order
 from oversafe.data.schema import Schema, check_given_schema
 from oversafe.errors import InputError
@@ -235,7 +236,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         return self.classifier_.predict_proba(X)
 
     def _choose(self, X: Any, y: Any) -> Choice:
-        shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+        shape = X.shape if hasattr(X, "shape") else np.asarray(as_cells(X)).shape
         if len(shape) != 2 or 0 in shape or y is None:
             # scikit-learn's words for what is wrong come from the classifier.
             shape = (1, 1)

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oversafe.checks import check_choice, check_share
-from oversafe.data.column import Column
+from oversafe.data.column import Column, check_long_categories
 from oversafe.data.encode import column_codes, domain_codes
 from oversafe.data.schema import Schema, check_columns
 from oversafe.errors import InputError
@@ -57,8 +57,10 @@ class FeatureMap:
             return shorten(matrix, self.norm, own=True)
         if self.centre is None or self.spread is None:
             return shorten(X, self.norm)
-        matrix = X - self.centre
-        matrix /= self.spread
+        # What leaves the range of floats is cut off below, and a warning would tell of it.
+        with np.errstate(over="ignore"):
+            matrix = X - self.centre
+            matrix /= self.spread
         np.clip(matrix, -self.limit, self.limit, out=matrix)
         return shorten(matrix, self.norm, own=True)
 
@@ -172,6 +174,7 @@ def check_schema(schema: Schema, table: pd.DataFrame) -> Schema:
             raise InputError(f"column {column.name!r} has no minimum and maximum; declare them in the schema")
         if column.is_category and not column.categories:
             raise InputError(f"column {column.name!r} has no categories; declare them in the schema")
+        check_long_categories(column)
     return features
 
 

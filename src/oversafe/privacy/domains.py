@@ -15,7 +15,7 @@ from oversafe.checks import check_choice, check_count
 from oversafe.data.bins import Bins
 from oversafe.data.column import Column, as_number, value_key, value_keys
 from oversafe.data.encode import column_codes, column_values, domain_codes
-from oversafe.data.labels import check_label_kind, check_labels, declared_classes
+from oversafe.data.labels import check_label_kind, check_labels, check_long_classes, declared_classes
 from oversafe.data.misfits import warn_of_columns, warn_of_labels
 from oversafe.data.schema import Schema, features_of
 from oversafe.errors import InputError
@@ -237,6 +237,7 @@ def check_classes(
         return None
     if not label.categories:
         raise InputError("classes = [] was given; give the labels that exist in a list")
+    check_long_classes(label.categories)
     if labels is not None:
         check_label_kind(labels.dtype, label.categories)
     return label

@@ -18,8 +18,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from oversafe.checks import check_choice, check_count, check_pandas, check_random_state
-from oversafe.data.column import as_frame, as_series, value_keys
-from oversafe.data.labels import check_labels, in_order
+from oversafe.data.column import as_cells, as_frame, as_series, value_keys
+from oversafe.data.labels import as_labels, check_labels, in_order
 from oversafe.data.objects import are_dates, as_objects
 from oversafe.data.schema import Schema, check_given_schema, check_table, features_of
 from oversafe.errors import InputError
@@ -395,23 +395,25 @@ class Shape:
             kind = f"sparse {X.format} {'array' if isinstance(X, sparray) else 'matrix'}"
             columns, dtype = [f"x{i}" for i in range(X.shape[1])], X.dtype
         else:
-            array = _as_array(X)
+            array = np.asarray(as_cells(X))
             if array.ndim != 2:
                 raise InputError(
                     f"X has {array.ndim} dimension{'s' * (array.ndim != 1)}; a table with rows and columns "
                     "is expected. Reshape your data"
                 )
             kind = "list" if isinstance(X, list) else "array"
-            columns, dtype = [f"x{i}" for i in range(array.shape[1])], array.dtype
+            columns = [f"x{i}" for i in range(array.shape[1])]
+            # The cells of a list have a dtype each.
+            dtype = None if isinstance(X, list | tuple) else array.dtype
         if isinstance(y, pd.Series):
             return cls(kind, columns, dtype, "series", y.name, y.dtype)
         if isinstance(y, pd.DataFrame):
             return cls(kind, columns, dtype, "frame", y.columns, y.dtypes)
         label_kind = "list" if isinstance(y, list) else "array"
-        y = np.asarray(y)
-        if y.ndim == 2 and y.shape[1] > 1:
+        labels = as_labels(y)
+        if labels.ndim == 2:
             label_kind = "indicator"
-        return cls(kind, columns, dtype, label_kind, None, y.dtype)
+        return cls(kind, columns, dtype, label_kind, None, labels.dtype)
 
     def table(self, X: Any) -> pd.DataFrame:
         """Return X as a DataFrame whose columns are named by text."""
@@ -423,7 +425,7 @@ class Shape:
                 if isinstance(dtype, pd.SparseDtype):
                     table[name] = table[name].sparse.to_dense()
         else:
-            values = X.toarray() if self.kind.startswith("sparse") else _as_array(X)
+            values = X.toarray() if self.kind.startswith("sparse") else np.asarray(as_cells(X))
             table = as_frame(values, self.columns)
         check_table(table)
         self.arrow = {str(k): v for k, v in table.dtypes.items() if isinstance(v, pd.ArrowDtype)}
@@ -442,7 +444,7 @@ class Shape:
         if self.label_kind == "indicator" or self.label_kind == "frame":
             check_classification_targets(y)
             return pd.Series(check_target_type(np.asarray(y), indicate_one_vs_all=True)[0])
-        return as_series(np.asarray(y).ravel())
+        return as_series(as_labels(y).ravel())
 
     def leave_out(self, name: str) -> None:
         """Forget a column that the result does not have."""
@@ -518,14 +520,6 @@ class Shape:
             return pd.DataFrame(hot, columns=self.label_name) if self.label_kind == "frame" else hot
         y = labels.to_numpy(dtype=_roomy(self.label_dtype))
         return y.tolist() if self.label_kind == "list" else y
-
-
-def _as_array(X: Any) -> NDArray[Any]:
-    array = np.asarray(X)
-    # A list of numbers and text must not become all text, as numpy would have it.
-    if isinstance(X, list) and array.dtype.kind in "US":
-        return np.array(X, dtype=object)
-    return array
 
 
 def _roomy(dtype: Any) -> Any:

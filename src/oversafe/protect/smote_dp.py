@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from oversafe.checks import check_choice, check_count
+from oversafe.data.column import Column
 from oversafe.data.encode import column_codes, column_values, domain_codes
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
@@ -212,9 +213,12 @@ class SMOTEDP(Synthesizer):
         codes = np.column_stack([column_codes(column, table[column.name], strict=False) for column in schema])
         codes = np.vstack([codes, [_fixed_code(column) for column in schema]])
         places = np.column_stack([_coordinates(column, codes[:, i]) for i, column in enumerate(schema)])
+        # By what a label is: one odd label changes how the others are stored.
+        named = Column("label", "categorical", "object", True, categories=tuple(sizes))
+        classes = column_codes(named, labels, strict=False)
         rows, of = [], []
-        for label, size in sizes.items():
-            own = np.flatnonzero((labels == label).to_numpy())
+        for i, (label, size) in enumerate(sizes.items()):
+            own = np.flatnonzero(classes == i)
             if len(own) <= self.k_neighbors and self.class_sizes is not None:
                 # A declared class raises no error, which would tell of its records; the last row is a fixed one.
                 own = np.append(own, np.full(self.k_neighbors + 1 - len(own), len(codes) - 1))
