@@ -643,6 +643,9 @@ def test_identifiers_of_real_people_expose_a_release(real):
     accounts = [f"DE{number}" for number in rng.integers(10**15, 10**16, len(real))]
     report = audit(mixed.assign(account=accounts[::-1]), "diagnosis", real=real.assign(account=accounts))
     assert report.verdict.level == "exposed" and "315 identifiers of real people" in report.verdict.sentence
+    numbers = pd.Series(rng.integers(10**17, 10**18, len(real)))
+    report = audit(mixed.assign(account=numbers), "diagnosis", real=real.assign(account=numbers.astype(str)))
+    assert "315 identifiers of real people" in report.verdict.sentence
     # Numbers that run from 1 are in every table.
     numbered = [f"P{i:05d}" for i in range(len(real))]
     report = audit(mixed.assign(account=numbered), "diagnosis", real=real.assign(account=numbered))

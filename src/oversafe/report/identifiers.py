@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from oversafe.data.column import value_keys
 from oversafe.text import shorten
 
 # More than chance explains, as for copies.
@@ -32,17 +31,22 @@ def real_identifiers(release: pd.DataFrame, real: pd.DataFrame | None, names: li
     for name in names:
         if real is None or name not in real.columns:
             continue
-        known, released = (pd.unique(value_keys(table[name]).dropna()) for table in (real, release))
+        known, released = (_as_text(table[name]) for table in (real, release))
         shared = int(np.isin(released, known).sum())
         if shared and _is_no_chance(shared, len(released), known):
             told.append(f"{shared} identifiers of real people in {shorten(name, 60)!r}")
     return tuple(told)
 
 
+def _as_text(values: pd.Series) -> np.ndarray:
+    """Return the different identifiers; whole numbers to the last digit, and alike where a gap made floats of them."""
+    return pd.unique(values.dropna().map(str).str.removesuffix(".0"))
+
+
 def _is_no_chance(shared: int, n_released: int, known: np.ndarray) -> bool:
     from scipy.stats import poisson
 
-    digits = pd.Series(known, dtype=object).astype(str).str.replace(r"\D", "", regex=True)
+    digits = pd.Series(known, dtype=object).str.replace(r"\D", "", regex=True)
     numbers = [int(text) for text in digits[digits != ""]]
     if 2 * len(numbers) < len(known):
         return 2 * shared > n_released

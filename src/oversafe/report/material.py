@@ -78,6 +78,7 @@ class Material:
         for table in tables.values():
             if table is not None:
                 check_table(table)
+        as_given = release, real
         alike = made_alike(release, real, holdout, label)
         release, real, holdout = alike.tables
         tables = {"release": release, "real table": real, "holdout": holdout}
@@ -172,8 +173,9 @@ class Material:
             tuple(warnings),
             not others,
             naming,
+            # As they were given: read again as numbers, long ones would be rounded.
             real_identifiers(
-                release, real, [c.name for c in schema if c.kind == "identifier" and c.name != label]
+                *as_given, [c.name for c in schema if c.kind == "identifier" and c.name != label]
             ),
             tuple(dict.fromkeys(naming_columns)),
         )
