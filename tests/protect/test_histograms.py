@@ -1,6 +1,7 @@
 """The class histograms pay for everything they read, and keep what they can."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from oversafe.errors import InputError
 from oversafe.measure import audit_epsilon
 from oversafe.privacy import Ledger, accountant
 from oversafe.privacy.mechanisms import noisy_counts
-from oversafe.protect import HistogramSynthesizer, histograms
+from oversafe.protect import PATEGAN, HistogramSynthesizer, PrivateMixture, PrivBayes, histograms
 from tests.protect.conformance import mixed_table
 
 SCHEMA = Schema(
@@ -138,6 +139,21 @@ def test_one_odd_cell_of_a_list_changes_no_other(measured, odd):
         assert np.abs(plain - other["counts"]).sum() <= other["sensitivity"] == 6
     with pytest.raises(InputError, match="rows of 1 to 2 cells"):
         measured([*rows, [True]], [*y, 1], schema=schema, classes=[0, 1])
+
+
+@pytest.mark.filterwarnings("ignore::oversafe.data.MisfitWarning")
+@pytest.mark.parametrize(
+    "make", [HistogramSynthesizer, PrivBayes, PrivateMixture, partial(PATEGAN, n_rounds=2)]
+)
+@pytest.mark.parametrize("n_rows", [0, 1])
+def test_a_table_without_rows_is_a_neighbour_where_their_number_is_private(make, n_rows):
+    X, y = table((0.5, "a", "yes"))
+    synthesizer = make(schema=SCHEMA, classes=["no", "yes"], relation="add-remove").fit(
+        X[:n_rows], y[:n_rows]
+    )
+    assert synthesizer.guarantee_.status == "proven" and len(synthesizer.sample(3)[0]) == 3
+    with pytest.raises(InputError, match="no rows"):
+        make(schema=SCHEMA, classes=["no", "yes"]).fit(X[:0], y[:0])
 
 
 def test_nothing_of_the_data_shows_in_the_dtypes_of_a_proven_result():

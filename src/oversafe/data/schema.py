@@ -291,14 +291,14 @@ def check_given_schema(schema: Any) -> None:
         )
 
 
-def check_table(table: pd.DataFrame) -> None:
-    """Refuse what is no table: nothing in it, or two columns of one name."""
+def check_table(table: pd.DataFrame, least: int = 1) -> None:
+    """Refuse what is no table: nothing in it, fewer rows than there must be, or two columns of one name."""
     check_pandas(table)
     if not isinstance(table, pd.DataFrame):
         raise InputError(f"a {type(table).__name__} was given as a table; give a pandas DataFrame")
     if table.shape[1] == 0:
         raise InputError("the table has no columns; give one with at least one column")
-    if len(table) == 0:
+    if len(table) < least:
         raise InputError("the table has no rows; give one with at least one row")
     names = [str(name) for name in table.columns]
     if len(set(names)) < len(names):

@@ -65,7 +65,7 @@ class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
         """Return the table, the labels, and how the result is to be shaped; the input is never modified."""
         self._check_given()
         shape = Shape.of(X, y)
-        table, labels = shape.table(X), shape.labels(y)
+        table, labels = shape.table(X, self._least_rows()), shape.labels(y)
         if len(table) != len(labels):
             raise InputError(f"X has {len(table)} rows and y has {len(labels)}; give as many labels as rows")
         self.n_features_in_ = table.shape[1]
@@ -74,6 +74,18 @@ class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         return table, labels, shape
+
+    def _least_rows(self) -> int:
+        """Return how many rows there must be: none where their number is private and all is declared."""
+        declared = getattr(self, "schema", None) is not None and self._n_declared() is not None
+        return 0 if declared and getattr(self, "relation", None) == "add-remove" else 1
+
+    def _n_declared(self) -> int | None:
+        """Return how many classes are declared, or None where none are."""
+        classes, schema = getattr(self, "classes", None), getattr(self, "schema", None)
+        if classes is None and schema is not None and schema.label is not None:
+            classes = schema[schema.label].categories
+        return None if classes is None else len(in_order(classes))
 
     def _check_given(self) -> None:
         """Refuse settings that many protectors have and that none can use."""
@@ -323,13 +335,6 @@ class Synthesizer(Protector):
             "or a dict of label to count"
         )
 
-    def _n_declared(self) -> int | None:
-        """Return how many classes are declared, or None where none are."""
-        classes, schema = getattr(self, "classes", None), getattr(self, "schema", None)
-        if classes is None and schema is not None and schema.label is not None:
-            classes = schema[schema.label].categories
-        return None if classes is None else len(in_order(classes))
-
     def _limit_persons(self, table: pd.DataFrame, labels: pd.Series) -> tuple[pd.DataFrame, pd.Series]:
         """Return the table without the person column, with as many rows of each person as may be used."""
         rows, schema = getattr(self, "rows_per_person", None), getattr(self, "schema", None)
@@ -415,19 +420,19 @@ class Shape:
             label_kind = "indicator"
         return cls(kind, columns, dtype, label_kind, None, labels.dtype)
 
-    def table(self, X: Any) -> pd.DataFrame:
+    def table(self, X: Any, least: int = 1) -> pd.DataFrame:
         """Return X as a DataFrame whose columns are named by text."""
         if self.kind == "frame":
             table = X.copy(deep=False)
             table.columns = [str(name) for name in X.columns]
-            check_table(table)
+            check_table(table, least)
             for name, dtype in table.dtypes.items():
                 if isinstance(dtype, pd.SparseDtype):
                     table[name] = table[name].sparse.to_dense()
         else:
             values = X.toarray() if self.kind.startswith("sparse") else np.asarray(as_cells(X))
             table = as_frame(values, self.columns)
-        check_table(table)
+        check_table(table, least)
         self.arrow = {str(k): v for k, v in table.dtypes.items() if isinstance(v, pd.ArrowDtype)}
         self.objects = [str(name) for name, dtype in table.dtypes.items() if is_object_dtype(dtype)]
         self.dates = [name for name in self.objects if are_dates(table[name])]

@@ -249,8 +249,8 @@ class Teachers:
         """Train every teacher on its rows and on generated ones."""
         from torch.nn import functional
 
-        n_teachers, longest = self.rows.shape
-        real = self.hot(self.rows.ravel()).reshape(n_teachers, longest, -1)
+        # With its width, which cannot be told of a table without rows.
+        real = self.hot(self.rows.ravel()).reshape(*self.rows.shape, self.first.shape[1])
         for _ in range(_TEACHER_STEPS):
             self.optimizer.zero_grad()
             of_real = (functional.softplus(-self._scores(real)) * self.weight).sum(dim=1)
