@@ -453,7 +453,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def stop(*_, **__):
     {how}
 
-oversafe.data.read_table = stop
+oversafe.data.read_table = oversafe.data.files.read_table = stop
 main()
 """
 COMPILED = """
