@@ -123,6 +123,17 @@ def test_no_row_decides_how_another_is_read(run, tmp_path, decimal, mean):
         assert abs(read_table(tmp_path / "r.csv")["a"].mean() - mean) < 300
 
 
+def test_one_cell_of_a_number_column_does_not_decide_how_its_others_are_read(run, tmp_path):
+    # 1.5 is no number of a German file, and makes text of the column; the thousands beside it stay thousands.
+    _declared(tmp_path, ",")
+    lines = [f"{i % 9 + 1}.{i % 900 + 100};{i % 10};{i % 2}" for i in range(1000)]
+    lines[7] = "1.5;5;1"
+    (tmp_path / "t.csv").write_text("\n".join(["a;b;y", *lines]) + "\n")
+    known = ("--schema", "s.toml", "--method", "histograms", "--epsilon", "1e4", "--out", "r.csv")
+    assert run("protect", "t.csv", "-l", "y", *known).stdout.startswith("Proven")
+    assert abs(read_table(tmp_path / "r.csv")["a"].mean() - 5500) < 300
+
+
 def test_the_schema_of_a_german_file_says_so(run, folder):
     assert run("schema", "init", "german.csv", "-l", "state", "--out", "s.toml").returncode == 0
     schema = Schema.from_toml(folder / "s.toml")
