@@ -241,7 +241,13 @@ def test_numbers_are_no_text_labels(learner):
 
 
 @pytest.mark.parametrize(
-    "maker", [PrivateLogisticRegression, PrivateThresholdClassifier, HistogramSynthesizer, DPGAN]
+    "maker",
+    [
+        PrivateLogisticRegression,
+        PrivateThresholdClassifier,
+        HistogramSynthesizer,
+        pytest.param(DPGAN, marks=pytest.mark.extras),
+    ],
 )
 @pytest.mark.parametrize("last", [2**53 + 1, None])
 def test_long_numbers_are_no_classes_or_categories(maker, last):

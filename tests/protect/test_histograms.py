@@ -143,7 +143,13 @@ def test_one_odd_cell_of_a_list_changes_no_other(measured, odd):
 
 @pytest.mark.filterwarnings("ignore::oversafe.data.MisfitWarning")
 @pytest.mark.parametrize(
-    "make", [HistogramSynthesizer, PrivBayes, PrivateMixture, partial(PATEGAN, n_rounds=2)]
+    "make",
+    [
+        HistogramSynthesizer,
+        PrivBayes,
+        PrivateMixture,
+        pytest.param(partial(PATEGAN, n_rounds=2), marks=pytest.mark.extras),
+    ],
 )
 @pytest.mark.parametrize("n_rows", [0, 1])
 def test_a_table_without_rows_is_a_neighbour_where_their_number_is_private(make, n_rows):
