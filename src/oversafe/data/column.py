@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
-from numbers import Number
 from types import NoneType
 from typing import Any, Literal, get_args
 
@@ -330,32 +329,3 @@ def value_keys(values: pd.Series) -> pd.Series:
     codes, distinct = pd.factorize(values)
     keys = np.array([*(value_key(value) for value in distinct), None], dtype=object)
     return pd.Series(keys[codes], index=values.index, dtype=object)
-
-
-def person_key(value: Any) -> str | None:
-    """Return whose row it is, as text that does not depend on how the ids are stored; None if that cannot be told.
-
-    One missing id turns a column of whole numbers into floats, in which those from 2^53 on are rounded to each other.
-    So such a number says whose row it is in neither form.
-    """
-    if isinstance(value, str):
-        # Only whole numbers as they are printed: as text, long ones are told apart, and "1.10" is not "1.1".
-        whole = re.fullmatch(r"(-?(?:0|[1-9]\d{0,15}))(?:\.0)?", value)
-        return str(int(whole[1])) if whole and abs(int(whole[1])) < 2**53 else value
-    if isinstance(value, Number | np.bool_):
-        return value_key(value) if abs(as_number(value)) < 2**53 else None
-    if value is None or value is pd.NA or isinstance(value, date | np.datetime64):
-        return value_key(value)
-    try:
-        return repr(value)
-    except Exception:
-        # Whatever the value's own methods raise: an error would tell of the record.
-        return None
-
-
-def person_codes(ids: pd.Series) -> NDArray[np.int64]:
-    """Return a number for each row that is the same for the rows of one person, and -1 where nobody is named."""
-    places, distinct = (np.arange(len(ids)), ids) if ids.dtype == object else pd.factorize(ids)
-    numbers: dict[str | None, int] = {None: -1}
-    codes = [numbers.setdefault(person_key(value), len(numbers)) for value in distinct]
-    return np.array([*codes, -1], dtype=np.int64)[places]

@@ -2,7 +2,7 @@
 
 from oversafe.privacy._ledger_check import Verification
 from oversafe.privacy._ledger_entries import Balance, Entry, LedgerWarning, OverdraftError
-from oversafe.privacy.accountant import Accountant, Charge, as_replace_one, limit_rows
+from oversafe.privacy.accountant import Accountant, Charge, as_replace_one
 from oversafe.privacy.bagging import bagging_budget, bagging_cost
 from oversafe.privacy.domains import Domains, resolve_domains
 from oversafe.privacy.estimates import (
@@ -17,6 +17,7 @@ from oversafe.privacy.ledger import DatasetLedger, Ledger
 from oversafe.privacy.manifest import Manifest, read_manifest, write_release
 from oversafe.privacy.mechanisms import choose, frequent_counts, gaussian_counts, noisy_counts
 from oversafe.privacy.oversampling import oversampling_budget, oversampling_cost, smote_budget, smote_cost
+from oversafe.privacy.persons import limit_rows
 
 __all__ = [
     "Accountant",

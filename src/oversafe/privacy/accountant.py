@@ -12,8 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oversafe.checks import check_choice, check_count
-from oversafe.data.column import person_codes
-from oversafe.data.misfits import warn_of_persons
 from oversafe.errors import InputError
 from oversafe.privacy.guarantee import (
     SEEDED,
@@ -594,39 +592,6 @@ def _is_sampled(event: DpEvent) -> bool:
         dp_event.TruncatedSubsampledGaussianDpEvent,
     )
     return isinstance(event, sampled) or any(_is_sampled(part) for part in inner if part is not None)
-
-
-def limit_rows(
-    persons: Any, most: int, *, random_state: int | np.random.Generator | None = None
-) -> NDArray[np.int64]:
-    """Return the positions of the rows that are kept when nobody may have more than ``most`` of them.
-
-    Of a person with more rows, ``most`` are kept at random. What is kept of one person does not depend on the
-    others, so a guarantee for a change of ``most`` rows is one for a person. Rows that name nobody are left out, and
-    so are those whose id is a number of 2^53 or more: one missing id turns such a column into floats, in which these
-    people fall together. Long numbers are told apart as text.
-
-    Parameters
-    ----------
-    persons : Series or array of shape (n_rows,)
-        Whose row each is.
-    most : int
-        How many rows a person may keep.
-    random_state : int or Generator, optional
-        Makes the choice repeatable, for experiments.
-    """
-    import pandas as pd
-
-    check_neighbours("replace-one", "person", most)
-    codes = person_codes(pd.Series(persons).reset_index(drop=True))
-    warn_of_persons(codes, stacklevel=4)
-    # Without a seed numpy takes its entropy from the operating system.
-    lot = np.random.default_rng(random_state).random(len(codes))
-    order = np.lexsort((lot, codes))
-    ranked = codes[order]
-    first = np.searchsorted(ranked, ranked, side="left")
-    # If the nameless shared some rows, one more among them would move another's row out.
-    return np.sort(order[(np.arange(len(codes)) - first < most) & (ranked >= 0)])
 
 
 def as_replace_one(guarantee: Guarantee) -> Guarantee:

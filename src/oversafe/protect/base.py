@@ -23,9 +23,9 @@ from oversafe.data.labels import as_labels, check_labels, in_order
 from oversafe.data.objects import are_dates, as_objects
 from oversafe.data.schema import Schema, check_given_schema, check_table, features_of
 from oversafe.errors import InputError
-from oversafe.privacy.accountant import limit_rows
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.privacy.ledger import pay
+from oversafe.privacy.persons import limit_rows
 from oversafe.privacy.surroundings import surrounding_caveats, warn_if_tuned
 
 Material = tuple[pd.DataFrame, pd.Series]
