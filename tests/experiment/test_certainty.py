@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from oversafe.attack import AttackResult, ExactCopies
-from oversafe.attack.release_attacks import ClassTables, attack_steps
+from oversafe.attack.release_attacks import ClassTables, attack_steps, class_tables
 from oversafe.data import load_dataset
-from oversafe.experiment.certainty import with_certain_records
+from oversafe.experiment.certainty import others_copied, with_certain_records
 from oversafe.protect import HistogramSynthesizer, PrivateMixture
 
 
@@ -152,3 +152,29 @@ def test_rows_of_other_classes_show_how_often_chance_copies():
     assert with_certain_records(result, replace(tables, others_copied=0.02))[1] == 0
     many = replace(tables, release=pd.concat([fresh, real.head(20)]), others_copied=0.02)
     assert with_certain_records(ExactCopies().run(many.release, real, holdout), many)[1] == 20
+
+
+def of_two_kinds(seed, n=1000):
+    """Healthy people of 720 kinds, and ill ones who were measured."""
+    rng = np.random.default_rng(seed)
+    ill = rng.random(n) < 0.15
+    table = pd.DataFrame(
+        {"age": rng.integers(0, 12, n), "sex": rng.integers(0, 2, n), "town": rng.integers(0, 30, n)}
+    )
+    return table.assign(
+        **{name: np.where(ill, rng.normal(size=n), 0.0) for name in "abc"}, ill=ill.astype(int)
+    )
+
+
+def test_common_rows_of_another_class_do_not_excuse_copies_of_rare_ones():
+    real, fresh, holdout = map(of_two_kinds, range(3))
+    columns = [name for name in real if name != "ill"]
+    for n_copies in (1, 8):
+        release = pd.concat([fresh, real[real["ill"] == 1].head(n_copies)], ignore_index=True)
+        given = (release, real, holdout)
+        others = others_copied("ill", columns, given)
+        assert others < 0.01
+        for label, expected in (("1", n_copies), ("0", 0)):
+            tables = class_tables(label, "ill", columns, given, others_copied=others)
+            result = ExactCopies().run(tables.release, tables.real, tables.holdout)
+            assert with_certain_records(result, tables)[1] == expected

@@ -20,6 +20,8 @@ from oversafe.protect import HistogramSynthesizer, RandomOverSampler
 from oversafe.report.cells import told_risk
 from oversafe.report.demo import demo_schema
 from oversafe.report.headlines import headline
+from oversafe.report.identifiers import real_identifiers
+from oversafe.report.kinds import made_alike
 from oversafe.report.material import Material
 from oversafe.report.not_run import what_was_left_out
 
@@ -623,16 +625,45 @@ def test_copies_are_found_under_other_labels(real, with_holdout):
         lambda t: t.assign(ward=t["ward"].map({"A1": "x", "A2": "y"})),
         lambda t: t.assign(at=t["at"].dt.tz_localize("Europe/Berlin")),
         lambda t: t.assign(at=t["at"].dt.normalize()),
+        lambda t: t.assign(ward=None),
+        lambda t: t.assign(at=pd.NaT),
+        lambda t: t.assign(mean_radius=np.nan),
+        lambda t: t.assign(mean_radius=t["mean_radius"].mean()),
+        lambda t: t.assign(ward=t["ward"].map({"A1": "A2", "A2": "A1"})),
+        lambda t: t.assign(at=t["at"] - pd.Timedelta(hours=2)),
+        lambda t: t.assign(mean_radius=t["mean_radius"] * 1.1).sample(frac=0.9, random_state=0),
     ],
-    ids=["space", "codes", "zone", "day"],
+    ids=[
+        "space",
+        "codes",
+        "zone",
+        "day",
+        "no text",
+        "no date",
+        "no number",
+        "mean",
+        "swapped",
+        "UTC",
+        "units",
+    ],
 )
 def test_one_column_that_is_written_otherwise_hides_no_copies(real, written):
     rng = np.random.default_rng(0)
     at = pd.Timestamp("2024-05-01") + pd.to_timedelta(rng.integers(1, 10**7, len(real)), unit="s")
     real = real.assign(ward=rng.choice(["A1", "A2"], len(real)), at=at)
     report = audit(written(real), "diagnosis", real=real)
-    assert report.verdict.level == "exposed" and "15 different real records" in report.verdict.sentence
-    assert any("written otherwise" in warning for warning in report.warnings)
+    copied = by_name(report)["ExactCopies"].result.details["copied"]
+    assert report.verdict.level == "exposed" and "word for word" in report.verdict.sentence and copied >= 12
+    assert any("so this was not compared" in warning for warning in report.warnings)
+
+
+def test_dates_are_not_said_to_be_written_otherwise_for_the_zone_of_a_holdout(real):
+    def dated(seed):
+        at = np.random.default_rng(seed).integers(1, 10**7, len(real))
+        return real.assign(at=pd.Timestamp("2024-05-01") + pd.to_timedelta(at, unit="s"))
+
+    zoned = dated(2).assign(at=lambda t: t["at"].dt.tz_localize("UTC"))
+    assert made_alike(dated(0), dated(1), zoned, "diagnosis").why_apart == ()
 
 
 def test_identifiers_of_real_people_expose_a_release(real):
@@ -650,3 +681,37 @@ def test_identifiers_of_real_people_expose_a_release(real):
     numbered = [f"P{i:05d}" for i in range(len(real))]
     report = audit(mixed.assign(account=numbered), "diagnosis", real=real.assign(account=numbered))
     assert report.verdict.level != "exposed" and "identifiers of real people" not in report.verdict.sentence
+
+
+def names(numbers):
+    """Names of three words with a number behind them."""
+    letters = "abcdefghijklmnopqrst"
+    return [f"{letters[n % 20]}a {letters[n // 20 % 20]}e {letters[n // 400 % 20]}o{n % 89}" for n in numbers]
+
+
+@pytest.mark.parametrize("kind", [names, lambda n: [t.replace(" ", ".") + "@mail.de" for t in names(n)]])
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_names_and_addresses_of_real_people_expose_a_release(kind, share):
+    drawn = np.random.default_rng(0).permutation(8000)
+    real, others = kind(drawn[:400]), kind(drawn[400:800])
+    n = int(share * 400)
+    release, table = pd.DataFrame({"who": real[:n] + others[n:]}), pd.DataFrame({"who": real})
+    told = real_identifiers(release, table, ["who"])
+    assert told == ((f"{n} identifiers of real people in 'who'",) if n else ())
+    upper = release.assign(who=release["who"].str.upper() + " ")
+    assert real_identifiers(upper, table, ["who"]) == told
+
+
+def test_numbers_of_rows_codes_and_blanks_are_no_identifiers_of_real_people():
+    counted = pd.DataFrame({"id": np.arange(1, 601)})
+    for numbers in (np.r_[1:501, 90001:90101], np.r_[1:600, 99999]):
+        assert real_identifiers(counted, pd.DataFrame({"id": numbers}), ["id"]) == ()
+        # Of people, if those of the far end stand there too.
+        assert real_identifiers(pd.DataFrame({"id": numbers[50:]}), pd.DataFrame({"id": numbers}), ["id"])
+    rng = np.random.default_rng(0)
+    codes = rng.choice(90000, 500, replace=False)
+    release, table = pd.DataFrame({"code": codes[:40]}), pd.DataFrame({"code": rng.choice(codes, 2000)})
+    assert real_identifiers(release, table, ["code"]) == ()
+    assert real_identifiers(counted, pd.DataFrame({"id": [np.nan] * 30}), ["id"]) == ()
+    zeros = pd.DataFrame({"id": [f"{code:07d}" for code in codes]})
+    assert real_identifiers(zeros, pd.DataFrame({"id": codes}), ["id"])

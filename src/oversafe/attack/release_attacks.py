@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oversafe.attack.base import Attack, AttackResult, wilson_interval
+from oversafe.attack.base import Attack, AttackResult
 from oversafe.attack.copies import ExactCopies, is_copy
 from oversafe.attack.decimals import told_by_decimals
 from oversafe.attack.distinguishing import DistinSMOTE
@@ -53,8 +53,8 @@ class ClassTables:
     is_largest : bool
         Whether it is the largest class, of which only copies are looked for.
     others_copied : float
-        The share of other people's rows, of all classes together, that may stand in the release by chance: the upper
-        end of its interval, or 0 if none does.
+        The share of other people's rows, of all classes together, that may stand in the release although their values
+        are rare: the upper end of its interval, or 0 if none does.
     """
 
     label: str
@@ -126,20 +126,6 @@ def class_tables(
     return ClassTables(label, release, real, holdout, same_units, is_largest, others_copied)
 
 
-def others_copied(column: str, columns: Sequence[Any], tables: Sequence[pd.DataFrame | None]) -> float:
-    """Return which share of the holdout's rows may stand in the release: the upper end of its interval, 0 if none does.
-
-    Of rows that are no real ones, and stand there under their own label.
-    """
-    release, real, holdout = tables
-    if release is None or real is None or holdout is None:
-        return 0.0
-    release, real, holdout = (_with_keys(table, column, columns) for table in (release, real, holdout))
-    others = holdout[~is_copy(holdout, real)]
-    copied = int(is_copy(others, release).sum()) if len(others) else 0
-    return wilson_interval(copied, len(others))[1] if copied else 0.0
-
-
 def relabelled_tables(
     column: str, columns: Sequence[Any], tables: Sequence[pd.DataFrame | None]
 ) -> list[ClassTables]:
@@ -150,7 +136,7 @@ def relabelled_tables(
     release, real, holdout = tables
     if release is None or real is None:
         return []
-    given = [_with_keys(table, column, columns) for table in (release, real)]
+    given = [with_keys(table, column, columns) for table in (release, real)]
     shared = list(columns)
     rest = [own[shared][~is_copy(own, other)] for own, other in (given, given[::-1])]
     if not all(map(len, rest)) or not is_copy(rest[1], rest[0]).any():
@@ -160,7 +146,7 @@ def relabelled_tables(
     return [ClassTables(ANOTHER_LABEL, added, missing, others)]
 
 
-def _with_keys(table: pd.DataFrame, column: str, columns: Sequence[Any]) -> pd.DataFrame:
+def with_keys(table: pd.DataFrame, column: str, columns: Sequence[Any]) -> pd.DataFrame:
     """Return columns with the label, which may be a number in one table and text in another."""
     return table[list(columns)].assign(**{column: value_keys(table[column])})
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from oversafe.attack import AttackResult
 from oversafe.attack.base import wilson_interval
 from oversafe.attack.copies import as_released, difference_interval, is_copy
-from oversafe.attack.release_attacks import ClassTables
+from oversafe.attack.release_attacks import ClassTables, with_keys
 from oversafe.data.column import value_keys
-from oversafe.measure.leakage import Overlap, release_overlap
+from oversafe.measure.leakage import Overlap, rare_matches, release_overlap
 
 # Copies of so many more real rows than of others, at least, need no further reason to be called copies.
 _MANY_COPIES = 0.1
@@ -118,6 +119,22 @@ def _less_others(result: AttackResult, fair: tuple[int, int, int, int]) -> Attac
         return result
     share, others = (copied / total if total else 0.5 for copied, total in (fair[:2], fair[2:]))
     return replace(result, risk=max(0.0, share - others), interval=(max(0.0, low), max(0.0, high)))
+
+
+def others_copied(column: str, columns: Sequence[Any], tables: Sequence[pd.DataFrame | None]) -> float:
+    """Return which share of the holdout's rare rows may stand in the release: the upper end of its interval, or 0.
+
+    Of rows that are no real ones, and stand there under their own label. Those that are common say nothing about
+    others, which may be rare in another class.
+    """
+    release, real, holdout = tables
+    if release is None or real is None or holdout is None:
+        return 0.0
+    release, real, holdout = (with_keys(table, column, columns) for table in (release, real, holdout))
+    if not is_copy(holdout, release).any():
+        return 0.0
+    copied, rare = rare_matches(release, as_released(holdout, release), as_released(real, release))
+    return wilson_interval(copied, rare)[1] if copied else 0.0
 
 
 def _beside_other_classes(found: Mapping[str, Any], share: float) -> float:

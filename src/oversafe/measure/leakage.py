@@ -22,6 +22,8 @@ FloatArray = NDArray[np.float64]
 _IMPLAUSIBLE = 1e-6
 # Matches are counted among all rows, and among those that chance hardly puts into a release.
 _RARE = (1.0, 1e-1, 1e-2, 1e-3, 1e-5)
+# Rows of at most this chance are rare.
+_HARDLY = 0.1
 # Repeated rows are the same records if at least this share of them has nobody like them; so many are looked at.
 _SAME_RECORDS, _MOST_REPEATED = 0.9, 300
 
@@ -109,6 +111,22 @@ def release_overlap(release: Any, test: Any, train: Any = None) -> Overlap:
     ]
     probability = min(1.0, len(_RARE) * min(looks))
     return Overlap(int(found.sum()), len(distinct), float(chance.sum()), float(probability))
+
+
+def rare_matches(release: Any, test: Any, train: Any) -> tuple[int, int]:
+    """Return how many test rows that chance hardly puts into a release it holds, and how many such rows there are.
+
+    Without those that are training rows too; see :func:`release_overlap`.
+    """
+    codes, _ = _codes(_folded({"real": test, "release": release, "train": train}))
+    sums = {name: _row_hashes(code) for name, code in codes.items()}
+    distinct = np.unique(sums["real"], return_index=True)[1]
+    distinct = distinct[~np.isin(sums["real"][distinct], sums["train"])]
+    if not len(distinct):
+        return 0, 0
+    chance = _chance(codes["real"][:, distinct], codes["train"], len(sums["release"]), own=False)
+    rare = distinct[chance <= _HARDLY]
+    return int(np.isin(sums["real"][rare], sums["release"]).sum()), len(rare)
 
 
 def refuse_overlap(release: Any, test: Any, train: Any = None) -> None:

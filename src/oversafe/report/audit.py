@@ -19,7 +19,6 @@ from oversafe.attack.release_attacks import (
     check_attacks,
     class_tables,
     copies_steps,
-    others_copied,
     own_attack_steps,
     relabelled_tables,
     warn_of_own_attacks,
@@ -27,7 +26,7 @@ from oversafe.attack.release_attacks import (
 from oversafe.data import read_table
 from oversafe.data.objects import settle_table
 from oversafe.errors import InputError, was_interrupted
-from oversafe.experiment.certainty import with_certain_records
+from oversafe.experiment.certainty import others_copied, with_certain_records
 from oversafe.privacy import Guarantee, read_manifest
 from oversafe.report.headlines import headline
 from oversafe.report.kept import KeptSteps

@@ -54,14 +54,22 @@ def made_alike(
     again: dict[tuple[Kinds, str], list[str]] = {}
     apart: dict[Kinds, list[str]] = {}
     recoded: list[str] = []
+    left_out: list[str] = []
+    emptied: list[str] = []
     for name in given["release"].columns:
         if name == label or not all(name in table.columns for table in given.values()):
             continue
         columns = {what: table[name] for what, table in given.items()}
+        if (told := _without_values(name, columns)) is not None:
+            left_out.append(name)
+            emptied.append(told)
+            continue
         kinds = {what: kind for what, column in columns.items() if (kind := read_as(column)) is not None}
         if set(kinds.values()) == {"dates"}:
             changed = _in_one_zone(columns)
-            if _written_otherwise({**columns, **changed}, zones=bool(changed)):
+            compared = [columns[what] for what in ("release", "real table") if what in columns]
+            zoned = {isinstance(column.dtype, pd.DatetimeTZDtype) for column in compared}
+            if _written_otherwise({**columns, **changed}, zones=len(zoned) > 1):
                 recoded.append(name)
         elif set(kinds.values()) == {"text"} and _nothing_in_common(columns):
             recoded.append(name)
@@ -79,13 +87,14 @@ def made_alike(
     return Alike(
         (given["release"], given.get("real table"), given.get("holdout")),
         tuple(f"{_which(names, of)}; the text was {read}" for (of, read), names in again.items()),
-        (*(name for names in apart.values() for name in names), *recoded),
+        (*(name for names in apart.values() for name in names), *recoded, *left_out),
         (
             *(_which(names, of) for of, names in apart.items()),
             *(
                 f"column {name!r} is written otherwise in the release than in the real table"
                 for name in recoded
             ),
+            *emptied,
         ),
     )
 
@@ -105,6 +114,24 @@ def _in_one_zone(columns: Mapping[str, pd.Series]) -> dict[str, pd.Series]:
     """Return dates that have a time zone without it, where those of another table have none."""
     zoned = {what: c for what, c in columns.items() if isinstance(c.dtype, pd.DatetimeTZDtype)}
     return {} if len(zoned) == len(columns) else {what: without_zone(c) for what, c in zoned.items()}
+
+
+def _without_values(name: str, columns: Mapping[str, pd.Series]) -> str | None:
+    """Return in words that a column says nothing in one of release and real table alone, which hides every copy.
+
+    It is empty, or the release has one value throughout that few real rows have, such as a mean or zero for a value
+    that was taken out.
+    """
+    if "real table" not in columns:
+        return None
+    release, real = (columns[what].dropna() for what in ("release", "real table"))
+    for what, own, other in (("release", release, real), ("real table", real, release)):
+        if own.empty and len(other):
+            return f"column {name!r} is empty in the {what}"
+    keys = value_keys(release).unique() if len(release) == len(columns["release"]) else ()
+    if len(keys) == 1 and len(real) and (value_keys(real) == keys[0]).mean() < _FEW_AGREE:
+        return f"column {name!r} has the same value in all rows of the release, which few real ones have"
+    return None
 
 
 def _nothing_in_common(columns: Mapping[str, pd.Series]) -> bool:

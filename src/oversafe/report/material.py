@@ -18,6 +18,7 @@ from oversafe.data.column import value_key, value_keys
 from oversafe.data.labels import check_class_count
 from oversafe.data.schema import check_table
 from oversafe.errors import InputError
+from oversafe.report.disguise import hiding_column
 from oversafe.report.identifiers import real_identifiers
 from oversafe.report.kinds import made_alike
 from oversafe.text import did_you_mean, listed, shorten
@@ -164,6 +165,12 @@ class Material:
                 f"far: they hardly overlap in {listed(others)}; what the attacks read out of the release was not held "
                 "against the real table, so give that one as the release was made from it"
             )
+        elif real is not None and (hiding := hiding_column(release, real, columns)) is not None:
+            name, count = hiding
+            warnings.append(
+                f"{count} rows of the release are those of real people but for {name!r}, so this was not compared"
+            )
+            columns = [own for own in columns if own != name]
         return cls(
             release,
             label,
@@ -174,9 +181,7 @@ class Material:
             not others,
             naming,
             # As they were given: read again as numbers, long ones would be rounded.
-            real_identifiers(
-                *as_given, [c.name for c in schema if c.kind == "identifier" and c.name != label]
-            ),
+            real_identifiers(*as_given, [c.name for c in schema if c.names_people and c.name != label]),
             tuple(dict.fromkeys(naming_columns)),
         )
 

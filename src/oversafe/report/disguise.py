@@ -1,0 +1,54 @@
+"""A column that hides copies: rows of the release are real ones but for what stands there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+
+from oversafe.attack.copies import as_released
+from oversafe.measure.leakage import release_overlap
+
+# So many of the released rows, at least, are real ones without the column, and at most this share of them with it.
+_MANY, _FEW_OF_THEM = 0.1, 0.1
+_FEWEST_COLUMNS = 3
+
+
+def hiding_column(release: pd.DataFrame, real: pd.DataFrame, columns: list[str]) -> tuple[str, int] | None:
+    """Return the one column without which many released rows are real ones that are not with it, and how many.
+
+    Codes that were turned round, dates that were moved, or units that lie near one another: none of them makes
+    another person of somebody. None where there is no such column, or chance explains the rows.
+    """
+    if len(columns) < _FEWEST_COLUMNS:
+        return None
+    release = release[columns]
+    real = as_released(real[columns], release)
+    hashes = [_hashes(release[name], real[name], place) for place, name in enumerate(columns)]
+    sums = [np.sum([pair[which] for pair in hashes], axis=0, dtype=np.uint64) for which in (0, 1)]
+    found = [int(np.isin(sums[0] - own, sums[1] - other).sum()) for own, other in hashes]
+    best = int(np.argmax(found))
+    with_it = int(np.isin(*sums).sum())
+    if found[best] < max(1, _MANY * len(release)) or with_it > _FEW_OF_THEM * found[best]:
+        return None
+    rest = [name for name in columns if name != columns[best]]
+    if not release_overlap(release[rest], real[rest]).is_leakage:
+        return None
+    return columns[best], found[best]
+
+
+def _hashes(release: pd.Series, real: pd.Series, place: int) -> tuple[Any, Any]:
+    """Return a random number for each value of a column in two tables, equal where the values are."""
+    parts = [
+        part.to_numpy(dtype=float, na_value=np.nan)
+        if types.is_numeric_dtype(part.dtype) or types.is_bool_dtype(part.dtype)
+        else part.astype(object).to_numpy()
+        for part in (release, real)
+    ]
+    if parts[0].dtype != parts[1].dtype:
+        parts = [part.astype(object) for part in parts]
+    codes, values = pd.factorize(np.concatenate(parts), use_na_sentinel=True)
+    drawn = np.random.default_rng(place).integers(0, 2**64, len(values) + 1, dtype=np.uint64)[codes]
+    return drawn[: len(release)], drawn[len(release) :]
