@@ -16,7 +16,7 @@ from oversafe.commands.budget import LedgerKeyOption, RecordUnprovenOption, echo
 from oversafe.commands.consoles import console, in_options, note, progress, when_stopped
 from oversafe.commands.options import (
     TABLE,
-    DecimalOption,
+    DeclaredDecimalOption,
     DropOption,
     EncodingOption,
     JsonOption,
@@ -109,7 +109,7 @@ def protect(
     json_output: JsonOption = False,
     drop_unlabelled: DropUnlabelledOption = False,
     separator: SeparatorOption = None,
-    decimal: DecimalOption = None,
+    decimal: DeclaredDecimalOption = None,
     encoding: EncodingOption = None,
 ) -> None:
     """Write a protected release of a table, with a manifest that says what it promises.
