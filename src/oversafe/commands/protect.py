@@ -83,7 +83,8 @@ def protect(
     epsilon: Annotated[
         str | None,
         typer.Option(
-            metavar="<float>", help="Privacy budget of the methods that have one; 1.0 when not given."
+            metavar="<float>",
+            help="Privacy budget of the methods that have one; when not given 1.0, of smote-dp 50.",
         ),
     ] = None,
     balance: Annotated[bool, typer.Option("--balance", help="As many rows of each class.")] = False,
