@@ -19,7 +19,8 @@ _INTRODUCTION = """# Stored figures
 
 Written by `python -m benchmarks.page` from the JSON files beside it. Each benchmark was run with the command that
 stands under its name, from a checkout; "commit" is the state of the project that it measured. Times compare the sides
-of one run with one another, turn by turn, on the machine of that run; the first side is oversafe.
+of one run with one another, turn by turn, on the machine of that run; "times ours" is a median over that of the first
+side.
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from importlib.metadata import EntryPoint
 
 import numpy as np
@@ -42,6 +43,7 @@ def installed(monkeypatch):
     def install(**values):
         points = [EntryPoint(name, f"{value}", module.PLUGINS) for name, value in values.items()]
         monkeypatch.setattr(module, "entry_points", lambda group: points if group == module.PLUGINS else [])
+        monkeypatch.setattr(module, "_warned", set())
 
     return install
 
@@ -64,6 +66,16 @@ def test_nothing_takes_the_place_of_ours(installed):
     with pytest.warns(UserWarning, match="the plugin 'smote' .* is not used"):
         assert not plugins()
     assert method_class("smote") is SMOTE
+
+
+def test_a_plugin_that_is_not_used_is_told_once(installed):
+    installed(smote=f"{__name__}:Noise", adasyn=f"{__name__}:Noise", noise=f"{__name__}:Noise")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        make_protector("noise")
+        explain("noise")
+        assert method_names()[-1] == "noise"
+    assert [str(each.message).split("'")[1] for each in told] == ["adasyn", "smote"]
 
 
 def test_a_broken_plugin_is_one_sentence(installed):

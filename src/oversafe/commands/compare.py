@@ -12,7 +12,7 @@ from oversafe.commands.consoles import console, when_stopped
 from oversafe.commands.options import (
     PAGE,
     TABLE,
-    DecimalOption,
+    DeclaredDecimalOption,
     DropOption,
     EncodingOption,
     JsonOption,
@@ -83,7 +83,7 @@ def compare(
     seed: Annotated[int, typer.Option(help="Of folds and releases.")] = 0,
     json_output: JsonOption = False,
     separator: SeparatorOption = None,
-    decimal: DecimalOption = None,
+    decimal: DeclaredDecimalOption = None,
     encoding: EncodingOption = None,
 ) -> None:
     """Say which protection gives the most utility for which risk on your table.

@@ -28,7 +28,7 @@ def complete_label(context: typer.Context, incomplete: str) -> list[str]:
         return []
 
 
-TABLE = "CSV or Parquet file, or database address with its table (duckdb://file.ddb#table)."
+TABLE = "CSV or Parquet file, folder of Parquet files, or database address with its table (duckdb://file.ddb#table)."
 PAGE = "Write the page here (.html), and the figures beside it (.json); older ones of oversafe are replaced."
 # Checked by hand, so that its absence is told in the same words as other mistakes.
 LabelOption = Annotated[
@@ -40,6 +40,11 @@ LabelOption = Annotated[
 SeparatorOption = Annotated[str | None, typer.Option(help="Of CSV files; detected when not given.")]
 DecimalOption = Annotated[
     str | None, typer.Option(help="Decimal sign of CSV files; detected when not given.")
+]
+# Of commands that take a schema, which says the sign.
+DeclaredDecimalOption = Annotated[
+    str | None,
+    typer.Option(help="Decimal sign of CSV files; when not given, the schema's, or without one detected."),
 ]
 EncodingOption = Annotated[str | None, typer.Option(help="Of CSV files; detected when not given.")]
 DropOption = Annotated[

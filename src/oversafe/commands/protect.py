@@ -16,7 +16,7 @@ from oversafe.commands.budget import LedgerKeyOption, RecordUnprovenOption, echo
 from oversafe.commands.consoles import console, in_options, note, progress, when_stopped
 from oversafe.commands.options import (
     TABLE,
-    DecimalOption,
+    DeclaredDecimalOption,
     DropOption,
     EncodingOption,
     JsonOption,
@@ -83,7 +83,8 @@ def protect(
     epsilon: Annotated[
         str | None,
         typer.Option(
-            metavar="<float>", help="Privacy budget of the methods that have one; 1.0 when not given."
+            metavar="<float>",
+            help="Privacy budget of the methods that have one; when not given 1.0, of smote-dp 50.",
         ),
     ] = None,
     balance: Annotated[bool, typer.Option("--balance", help="As many rows of each class.")] = False,
@@ -109,7 +110,7 @@ def protect(
     json_output: JsonOption = False,
     drop_unlabelled: DropUnlabelledOption = False,
     separator: SeparatorOption = None,
-    decimal: DecimalOption = None,
+    decimal: DeclaredDecimalOption = None,
     encoding: EncodingOption = None,
 ) -> None:
     """Write a protected release of a table, with a manifest that says what it promises.

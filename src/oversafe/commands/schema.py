@@ -96,7 +96,9 @@ def schema_check(
     drop_unlabelled: DropUnlabelledOption = False,
     json_output: JsonOption = False,
     separator: SeparatorOption = None,
-    decimal: DecimalOption = None,
+    decimal: Annotated[
+        str | None, typer.Option(help="Decimal sign of CSV files; the schema's when not given.")
+    ] = None,
     encoding: EncodingOption = None,
 ) -> None:
     """Say whether a table fits a schema, and what a guarantee could rest on.

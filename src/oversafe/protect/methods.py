@@ -16,6 +16,8 @@ from oversafe.protect.own import check_class, own_method
 
 # Other packages name their methods in this group of entry points.
 PLUGINS = "oversafe.protectors"
+# The plugins that were warned of: they are looked up several times in a process.
+_warned: set[tuple[str, str]] = set()
 
 METHODS: Mapping[str, type[Protector]] = {
     "mixture": protect.PrivateMixture,
@@ -50,11 +52,14 @@ METHODS: Mapping[str, type[Protector]] = {
 def plugins() -> dict[str, EntryPoint]:
     """Return the methods that installed packages bring; none takes the place of one of ours."""
     found = {point.name: point for point in entry_points(group=PLUGINS)}
-    for name in METHODS.keys() & found.keys():
-        warnings.warn(
-            f"the plugin {name!r} ({found.pop(name).value}) has the name of a method of oversafe's own and is not used",
-            stacklevel=2,
-        )
+    for name in sorted(METHODS.keys() & found.keys()):
+        value = found.pop(name).value
+        if (name, value) not in _warned:
+            _warned.add((name, value))
+            warnings.warn(
+                f"the plugin {name!r} ({value}) has the name of a method of oversafe's own and is not used",
+                stacklevel=2,
+            )
     return found
 
 
