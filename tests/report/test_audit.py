@@ -710,8 +710,13 @@ def test_numbers_of_rows_codes_and_blanks_are_no_identifiers_of_real_people():
         assert real_identifiers(pd.DataFrame({"id": numbers[50:]}), pd.DataFrame({"id": numbers}), ["id"])
     rng = np.random.default_rng(0)
     codes = rng.choice(90000, 500, replace=False)
-    release, table = pd.DataFrame({"code": codes[:40]}), pd.DataFrame({"code": rng.choice(codes, 2000)})
+    release, table = pd.DataFrame({"code": codes[:40]}), pd.DataFrame({"code": np.repeat(codes, 4)})
     assert real_identifiers(release, table, ["code"]) == ()
+    # Customers have several rows, and their accounts longer numbers.
+    accounts = [
+        frame.astype(object).map(lambda code: f"DE{code * 98_765_432_101:020d}") for frame in (release, table)
+    ]
+    assert real_identifiers(*accounts, ["code"]) == ("40 identifiers of real people in 'code'",)
     assert real_identifiers(counted, pd.DataFrame({"id": [np.nan] * 30}), ["id"]) == ()
     zeros = pd.DataFrame({"id": [f"{code:07d}" for code in codes]})
     assert real_identifiers(zeros, pd.DataFrame({"id": codes}), ["id"])

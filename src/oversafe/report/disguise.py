@@ -27,10 +27,10 @@ def hiding_column(release: pd.DataFrame, real: pd.DataFrame, columns: list[str])
     release = release[columns]
     real = as_released(real[columns], release)
     hashes = [_hashes(release[name], real[name], place) for place, name in enumerate(columns)]
-    sums = [np.sum([pair[which] for pair in hashes], axis=0, dtype=np.uint64) for which in (0, 1)]
-    found = [int(np.isin(sums[0] - own, sums[1] - other).sum()) for own, other in hashes]
+    released, known = (np.sum([pair[which] for pair in hashes], axis=0, dtype=np.uint64) for which in (0, 1))
+    found = [int(np.isin(released - own, known - other).sum()) for own, other in hashes]
     best = int(np.argmax(found))
-    with_it = int(np.isin(*sums).sum())
+    with_it = int(np.isin(released, known).sum())
     if found[best] < max(1, _MANY * len(release)) or with_it > _FEW_OF_THEM * found[best]:
         return None
     rest = [name for name in columns if name != columns[best]]

@@ -10,8 +10,9 @@ from oversafe.text import shorten
 
 # More than chance explains, as for copies.
 _BY_CHANCE = 1e-4
-# What fewer different values than this share of the rows has says something else than whose row it is: a post code.
-_FEWEST_OF_OWN = 0.5
+# What fewer different values than this share of the rows has says something else than whose row it is, such as a post
+# code, unless it is as long as numbers of accounts are.
+_FEWEST_OF_OWN, _DIGITS_OF_CODES = 0.5, 8
 # Of an event that was not seen in some trials, so many are to be reckoned with.
 _NOT_SEEN = 3.0
 _FEWEST_OF_A_RANGE = 5
@@ -40,7 +41,7 @@ def real_identifiers(release: pd.DataFrame, real: pd.DataFrame | None, names: li
             continue
         everybody, released = (_as_text(table[name]) for table in (real, release))
         known, released = everybody.drop_duplicates(), released.drop_duplicates()
-        if len(known) < _FEWEST_OF_OWN * len(everybody):
+        if len(known) < _FEWEST_OF_OWN * len(everybody) and not _are_long(known):
             continue
         shared = int(released.isin(known).sum())
         if shared and _is_no_chance(shared, released, everybody):
@@ -53,6 +54,10 @@ def _as_text(values: pd.Series) -> pd.Series:
     text = pd.Series([str(value) for value in values.dropna()], dtype=object)
     # Capitals, spaces around them and zeros before them are how they are written.
     return text.str.removesuffix(".0").str.strip().str.lower().str.replace(r"^0+(?=\d+$)", "", regex=True)
+
+
+def _are_long(known: pd.Series) -> bool:
+    return bool(known.str.count(r"\d").median() > _DIGITS_OF_CODES)
 
 
 def _is_no_chance(shared: int, released: pd.Series, everybody: pd.Series) -> bool:
