@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from oversafe.attack import AttackResult, ExactCopies
+from oversafe.attack.copies import row_kinds
 from oversafe.attack.release_attacks import ClassTables, attack_steps, class_tables
 from oversafe.data import load_dataset
 from oversafe.experiment.certainty import others_copied, with_certain_records
@@ -178,3 +179,28 @@ def test_common_rows_of_another_class_do_not_excuse_copies_of_rare_ones():
             tables = class_tables(label, "ill", columns, given, others_copied=others)
             result = ExactCopies().run(tables.release, tables.real, tables.holdout)
             assert with_certain_records(result, tables)[1] == expected
+
+
+@pytest.mark.parametrize("with_holdout", [True, False])
+def test_what_many_people_of_another_class_have_is_nobodys_record(with_holdout):
+    def measured(seed, n=900):
+        # Where nothing is seen, all measures are at their floor; so it is for most of the healthy and one ill person.
+        rng = np.random.default_rng(seed)
+        table = pd.DataFrame(rng.normal(size=(n, 4)).round(6), columns=list("abcd")).assign(ill=0)
+        table.loc[:299, list("abcd")] = -1.0
+        table.loc[299:400, "ill"] = 1
+        return table
+
+    real, fresh, holdout = map(measured, range(3))
+    columns = list("abcd")
+    kinds = row_kinds(real[columns])
+    for copies, expected in ((0, 0), (2, 3)):
+        # The floor's row counts beside records that are somebody's alone.
+        release = pd.concat([fresh, real[real["ill"] == 1].tail(copies)], ignore_index=True)
+        given = (release, real, holdout[holdout["a"] != -1] if with_holdout else None)
+        tables = class_tables("1", "ill", columns, given, kinds=kinds)
+        assert tables.shared.sum() == 1
+        result = ExactCopies().run(tables.release, tables.real, tables.holdout)
+        assert result.details["copied"] == copies + 1
+        assert with_certain_records(result, tables)[1] == expected
+        assert with_certain_records(result, replace(tables, shared=None))[1] == copies + 1

@@ -114,6 +114,11 @@ def is_copy(rows: Any, real: Any) -> NDArray[np.bool_]:
     return np.isin(numbers["release"], numbers["real"])
 
 
+def row_kinds(rows: Any) -> NDArray[np.int64]:
+    """Return a number for each row, the same for equal ones."""
+    return _row_numbers({"real": rows})["real"]
+
+
 def _chance_of_copies(release: Any, real: Any) -> float:
     """Return the expected share of the distinct real rows in a release whose columns are drawn independently.
 

@@ -34,6 +34,8 @@ ANOTHER_LABEL = "another label than their own"
 AUDIT_SEED = 0
 # A class that fewer rows speak for cannot hold the three lines of three rows that name a record.
 _FEWEST_ROWS = 7
+# What so many people of other classes have in common names nobody.
+_SEVERAL = 3
 
 Step = Callable[[], AttackResult | None]
 
@@ -55,6 +57,8 @@ class ClassTables:
     others_copied : float
         The share of other people's rows, of all classes together, that may stand in the release although their values
         are rare: the upper end of its interval, or 0 if none does.
+    shared : bool array, optional
+        Which of the real rows are those of several people of other classes too.
     """
 
     label: str
@@ -64,6 +68,7 @@ class ClassTables:
     same_units: bool = True
     is_largest: bool = False
     others_copied: float = 0.0
+    shared: NDArray[np.bool_] | None = None
 
     @property
     def truth(self) -> pd.DataFrame | None:
@@ -111,19 +116,28 @@ def class_tables(
     same_units: bool = True,
     is_largest: bool = False,
     others_copied: float = 0.0,
+    kinds: NDArray[np.int64] | None = None,
 ) -> ClassTables:
-    """Return one class of a release, the real table and the holdout, in the given columns."""
+    """Return one class of a release, the real table and the holdout, in the given columns.
 
-    def rows(table: pd.DataFrame | None) -> pd.DataFrame | None:
-        if table is None:
-            return None
+    ``kinds`` are the numbers that :func:`oversafe.attack.copies.row_kinds` gives the real rows in these columns.
+    """
+
+    def own(table: pd.DataFrame) -> NDArray[np.bool_]:
         # 1, 1.0 and "1" are the same class, as files have it.
-        own = (value_keys(table[column]) == label).to_numpy()
-        return table.loc[own, list(columns)].reset_index(drop=True)
+        return (value_keys(table[column]) == label).to_numpy()
 
-    release, real, holdout = (rows(table) for table in tables)
+    release, real, holdout = (
+        None if table is None else table.loc[own(table), list(columns)].reset_index(drop=True)
+        for table in tables
+    )
     assert release is not None
-    return ClassTables(label, release, real, holdout, same_units, is_largest, others_copied)
+    shared = None
+    if kinds is not None and tables[1] is not None:
+        theirs = kinds[own(tables[1])]
+        others = np.bincount(kinds) - np.bincount(theirs, minlength=int(kinds.max()) + 1)
+        shared = others[theirs] >= _SEVERAL
+    return ClassTables(label, release, real, holdout, same_units, is_largest, others_copied, shared)
 
 
 def relabelled_tables(

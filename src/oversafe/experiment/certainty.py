@@ -31,7 +31,8 @@ def with_certain_records(result: Any, tables: ClassTables) -> tuple[Any, int]:
     has a probability below one in ten thousand: by Fisher's exact test where rows of other people stand there too, and
     given how common their values are. Either will do where surely a tenth more of the real rows stand there than of
     others, or no row of others does. Without other people's rows the values also tell what chance gives, where columns
-    that go together give more than columns drawn by themselves.
+    that go together give more than columns drawn by themselves. Rows that several people of other classes have too are
+    no such reason.
     """
     found = result.details
     if result.name == "ReconSMOTE":
@@ -45,7 +46,7 @@ def with_certain_records(result: Any, tables: ClassTables) -> tuple[Any, int]:
     elif (fair := _fair_counts(tables)) is not None:
         result = _less_others(result, fair)
     many = result.interval[0] >= _MANY_COPIES
-    by_values, by_others = overlap.probability, _beside_others(found, fair)
+    by_values, by_others = _by_values(tables, overlap), _beside_others(found, fair)
     if by_others is None:
         certain = many or by_values < _BY_CHANCE
     else:
@@ -60,6 +61,17 @@ def with_certain_records(result: Any, tables: ClassTables) -> tuple[Any, int]:
         result = replace(result, risk=copied / total, interval=wilson_interval(copied, total))
     result = replace(result, details={**result.details, "more_than_chance": certain})
     return result, int(found["copied"]) if certain else 0
+
+
+def _by_values(tables: ClassTables, overlap: Overlap) -> float:
+    """Return how probable so many copies are given how common their values are, but for kinds of people."""
+    assert tables.real is not None
+    if tables.shared is None or not tables.shared.any():
+        return overlap.probability
+    rows = tables.real[~tables.shared]
+    return (
+        release_overlap(tables.release, as_released(rows, tables.release)).probability if len(rows) else 1.0
+    )
 
 
 def _computed(result: AttackResult) -> int:

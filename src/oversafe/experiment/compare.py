@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from oversafe.attack import AttackResult, GroundHog
+from oversafe.attack.copies import row_kinds
 from oversafe.attack.game import seeded_copy
 from oversafe.attack.release_attacks import (
     attack_steps,
@@ -279,9 +281,16 @@ class CompareCell:
             columns = [name for name in real.columns if name != self.label]
             tables = (release, real, holdout)
             labels = attacked_classes(release[self.label], real[self.label])
-            classes = [class_tables(name, self.label, columns, tables) for name in labels]
+            rows_of = partial(
+                class_tables,
+                column=self.label,
+                columns=columns,
+                tables=tables,
+                kinds=row_kinds(real[columns]),
+            )
+            classes = [rows_of(name) for name in labels]
             largest = [
-                class_tables(name, self.label, columns, tables, is_largest=True)
+                rows_of(name, is_largest=True)
                 for name in largest_class(release[self.label], real[self.label])
             ]
             for step in chain(attack_steps(classes, found, not_run), copies_steps(largest)):

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from oversafe.attack import AttackResult
+from oversafe.attack.copies import row_kinds
 from oversafe.attack.release_attacks import (
     AttackStep,
     attack_steps,
@@ -294,7 +295,10 @@ def _steps(
     not_run |= why_not_at_all(material.real is not None, material.holdout is not None)
     tables = (material.release, material.real, material.holdout)
     chance = others_copied(material.label, material.columns, tables)
-    rows_of = partial(class_tables, column=material.label, columns=material.columns, tables=tables)
+    kinds = None if material.real is None else row_kinds(material.real[material.columns])
+    rows_of = partial(
+        class_tables, column=material.label, columns=material.columns, tables=tables, kinds=kinds
+    )
     classes = [
         rows_of(label, same_units=material.same_units, others_copied=chance)
         for label in material.attacked_classes()
