@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from oversafe.attack import ExactCopies
 from oversafe.attack.base import wilson_interval
-from oversafe.attack.copies import difference_interval
+from oversafe.attack.copies import difference_interval, is_copy
 from oversafe.errors import InputError
+from oversafe.measure import release_overlap
 
 
 def people(*rows: tuple[object, ...]) -> pd.DataFrame:
@@ -182,3 +183,14 @@ def test_rounded_rows_are_copies_and_coarser_records_are_not():
     fresh = pd.DataFrame(rng.normal(50, 10, size=(40, 3)), columns=list("abc")).assign(town="A")
     assert ExactCopies().run(fresh.round(1), real).details["copied"] == 0
     assert ExactCopies().run(real, real.round(1)).details["copied"] == 0
+
+
+@pytest.mark.parametrize("names", [[0, None, "a"], [None, 1.5, 2], [True, False, None], [("a", 1), None, 3]])
+def test_columns_of_any_names_are_found(names: list[object]) -> None:
+    rng = np.random.default_rng(0)
+    real = pd.DataFrame(rng.normal(size=(20, 3))).set_axis(
+        pd.Index(names, dtype=object, tupleize_cols=False), axis=1
+    )
+    release = pd.concat([real.iloc[:5, :2], real.iloc[:5, :2] + 1], ignore_index=True)
+    assert is_copy(release, real).tolist() == [True] * 5 + [False] * 5
+    assert release_overlap(release, real).shared == 5

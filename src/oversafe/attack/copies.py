@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from oversafe.attack.base import Attack, AttackResult, wilson_interval
 from oversafe.checks import check_pandas
+from oversafe.data.column import select_columns
 from oversafe.data.infer import count_decimals
 from oversafe.errors import InputError
 
@@ -202,8 +203,7 @@ def aligned(tables: dict[str, Any]) -> dict[str, pd.DataFrame]:
     shared = [c for c in frames["real"].columns if all(c in frame.columns for frame in frames.values())]
     if not shared:
         raise InputError(f"the tables {', '.join(frames)} have no column in common; name the columns alike")
-    # By position: a name such as True would be taken for a choice of rows.
-    return {name: frame.iloc[:, frame.columns.get_indexer(shared)] for name, frame in frames.items()}
+    return {name: select_columns(frame, shared) for name, frame in frames.items()}
 
 
 def _row_numbers(tables: dict[str, Any]) -> _Numbers:

@@ -10,6 +10,7 @@ from scipy.spatial import KDTree
 
 from oversafe.attack.points import BoolArray, FloatArray, IntArray
 from oversafe.attack.prepared import in_numbers
+from oversafe.data.column import select_columns
 from oversafe.errors import InputError
 
 # Values that agree to this share of their column's range are equal.
@@ -37,8 +38,7 @@ def match_records(
         missing = [name for name in records.columns if name not in real.columns]
         if missing:
             raise InputError(f"the real table lacks the column {missing[0]!r} of the attacked one; add it")
-        # Not by a list of names, which pandas takes for a mask where they are True and False.
-        real = real.iloc[:, real.columns.get_indexer(records.columns)]
+        real = select_columns(real, records.columns)
     elif real.shape[1] != records.shape[1]:
         raise InputError(
             f"the real table has {real.shape[1]} columns, the attacked one {records.shape[1]}; "

@@ -300,6 +300,16 @@ def as_frame(values: NDArray[Any], names: Iterable[str], *, infer: bool = False)
         return pd.concat(columns, axis=1)
 
 
+def select_columns(table: pd.DataFrame, names: Iterable[Any]) -> pd.DataFrame:
+    """Return the columns of these names, all of which the table has once.
+
+    By position and as objects: pandas takes a list of True and False for a choice of rows, and None beside numbers for
+    another number.
+    """
+    wanted = pd.Index(list(names), dtype=object, tupleize_cols=False)
+    return table.iloc[:, table.columns.get_indexer(wanted)]
+
+
 def as_cells(values: Any) -> Any:
     """Return a list of rows or labels as an array of objects; anything else as it is.
 

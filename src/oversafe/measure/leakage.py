@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import poisson
 
 from oversafe.attack.records import read_records
+from oversafe.data.column import select_columns
 from oversafe.data.one_hot import one_hot_groups
 from oversafe.errors import InputError
 
@@ -149,11 +150,7 @@ def _folded(tables: dict[str, Any]) -> dict[str, Any]:
     if not all(isinstance(table, pd.DataFrame) and table.columns.is_unique for table in given):
         return tables
     shared = [name for name in given[0].columns if all(name in table.columns for table in given)]
-    # By position: a name such as True would be taken for a choice of rows.
-    frames = {
-        key: None if table is None else table.iloc[:, table.columns.get_indexer(shared)]
-        for key, table in tables.items()
-    }
+    frames = {key: None if table is None else select_columns(table, shared) for key, table in tables.items()}
     groups = [one_hot_groups(frames[key]) for key in ("real", "train") if frames[key] is not None]
     for attribute, names in groups[0].items():
         if not all(group.get(attribute) == names for group in groups):
