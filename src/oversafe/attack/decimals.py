@@ -56,7 +56,8 @@ def told_by_decimals(frame: pd.DataFrame) -> Told | None:
     few, many, columns = [], [], []
     floats = [i for i, dtype in enumerate(frame.dtypes) if pd.api.types.is_float_dtype(dtype)]
     # Of the others some may hold lists, which nothing tells whether they repeat.
-    once = ~frame.iloc[:, floats].duplicated().to_numpy()
+    # By position: pandas finds no repeats where a column is named NaN.
+    once = ~frame.iloc[:, floats].set_axis(range(len(floats)), axis=1).duplicated().to_numpy()
     for position in floats:
         values = frame.iloc[:, position].to_numpy(dtype=float, na_value=np.nan)
         short, long = _is_whole(values, _FEW), ~_is_whole(values, _MANY) & ~np.isnan(values)

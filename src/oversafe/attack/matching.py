@@ -48,7 +48,8 @@ def match_records(
         raise InputError("the real table is empty; pass the real minority records")
     records, real = in_numbers(records, units), in_numbers(real, units)
     used = np.flatnonzero(~np.isnan(ranges))
-    numbers = real.iloc[:, used].apply(pd.to_numeric, errors="coerce")
+    # By position: pandas finds no repeats where a column is named NaN.
+    numbers = real.iloc[:, used].set_axis(range(len(used)), axis=1).apply(pd.to_numeric, errors="coerce")
     # Records with the same gaps are equal too.
     first = np.flatnonzero(~numbers.duplicated().to_numpy())
     there = numbers.to_numpy(dtype=float, na_value=np.nan)[first]
