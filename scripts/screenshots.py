@@ -43,7 +43,7 @@ def shrink(path: Path, width: int | None = None) -> None:
                 (width, round(picture.height * width / picture.width)), Image.Resampling.LANCZOS
             )
         picture.convert("RGB").quantize(
-            COLOURS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
+            COLOURS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE
         ).save(path, optimize=True)
 
 
