@@ -126,7 +126,7 @@ def _chance_of_copies(release: Any, real: Any) -> float:
     How common a row's values are is counted among the other released rows: a copy must not count as the
     reason why there is a copy.
     """
-    columns = list(_codes({"release": release, "real": real}))
+    columns = list(column_codes({"release": release, "real": real}))
     numbers = _combined(columns)
     rows = np.unique(numbers["real"], return_index=True)[1]
     copies = _counts(numbers)[rows]
@@ -208,10 +208,10 @@ def aligned(tables: dict[str, Any]) -> dict[str, pd.DataFrame]:
 
 def _row_numbers(tables: dict[str, Any]) -> _Numbers:
     """Number the rows of the tables so that equal rows have equal numbers."""
-    return _combined(_codes(tables))
+    return _combined(column_codes(tables))
 
 
-def _codes(tables: dict[str, Any]) -> Iterator[_Numbers]:
+def column_codes(tables: dict[str, Any]) -> Iterator[_Numbers]:
     """Number the values of each column so that equal values have equal numbers in all tables."""
     frames = aligned(tables)
     limits = np.cumsum([len(frame) for frame in frames.values()])[:-1]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
-from pandas.api import types
+from numpy.typing import NDArray
 
-from oversafe.attack.copies import as_released
+from oversafe.attack.copies import as_released, column_codes
 from oversafe.measure.leakage import release_overlap
 
 # So many of the released rows, at least, are real ones without the column, and at most this share of them with it.
@@ -24,9 +24,10 @@ def hiding_column(release: pd.DataFrame, real: pd.DataFrame, columns: list[str])
     """
     if len(columns) < _FEWEST_COLUMNS:
         return None
-    release = release[columns]
-    real = as_released(real[columns], release)
-    hashes = [_hashes(release[name], real[name], place) for place, name in enumerate(columns)]
+    hashes = [
+        _hashes(codes, place)
+        for place, codes in enumerate(column_codes({"release": release[columns], "real": real[columns]}))
+    ]
     released, known = (np.sum([pair[which] for pair in hashes], axis=0, dtype=np.uint64) for which in (0, 1))
     found = [int(np.isin(released - own, known - other).sum()) for own, other in hashes]
     best = int(np.argmax(found))
@@ -34,21 +35,13 @@ def hiding_column(release: pd.DataFrame, real: pd.DataFrame, columns: list[str])
     if found[best] < max(1, _MANY * len(release)) or with_it > _FEW_OF_THEM * found[best]:
         return None
     rest = [name for name in columns if name != columns[best]]
-    if not release_overlap(release[rest], real[rest]).is_leakage:
+    if not release_overlap(release[rest], as_released(real[rest], release[rest])).is_leakage:
         return None
     return columns[best], found[best]
 
 
-def _hashes(release: pd.Series, real: pd.Series, place: int) -> tuple[Any, Any]:
-    """Return a random number for each value of a column in two tables, equal where the values are."""
-    parts = [
-        part.to_numpy(dtype=float, na_value=np.nan)
-        if types.is_numeric_dtype(part.dtype) or types.is_bool_dtype(part.dtype)
-        else part.astype(object).to_numpy()
-        for part in (release, real)
-    ]
-    if parts[0].dtype != parts[1].dtype:
-        parts = [part.astype(object) for part in parts]
-    codes, values = pd.factorize(np.concatenate(parts), use_na_sentinel=True)
-    drawn = np.random.default_rng(place).integers(0, 2**64, len(values) + 1, dtype=np.uint64)[codes]
-    return drawn[: len(release)], drawn[len(release) :]
+def _hashes(codes: Mapping[str, NDArray[np.int64]], place: int) -> list[NDArray[np.uint64]]:
+    """Return a random number for each value of a column in release and real table, equal where the values are."""
+    n = 1 + max(int(own.max()) for own in codes.values())
+    drawn = np.random.default_rng(place).integers(0, 2**64, n, dtype=np.uint64)
+    return [drawn[codes[name]] for name in ("release", "real")]
