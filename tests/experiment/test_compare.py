@@ -15,6 +15,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from oversafe.attack import Attack, AttackResult
+from oversafe.attack.release_attacks import ANOTHER_LABEL
 from oversafe.data import Schema, load_dataset
 from oversafe.errors import InputError
 from oversafe.experiment import compare
@@ -204,6 +205,19 @@ def test_real_rows_in_a_release_are_read_out():
     assert copied["one"] == {True: 0, False: 1} and copied["none"] == {True: 0, False: 0}
     # Those of the largest class stand there too.
     assert copied["smote"] == copied["all"] and copied["all"][True] > copied["all"][False] > 20
+
+
+class OtherLabels(BaseEstimator):
+    """The real rows, with each other's labels."""
+
+    def fit_resample(self, X, y):
+        return X, y.map({"ill": "healthy", "healthy": "ill"})
+
+
+def test_real_rows_under_other_labels_are_read_out():
+    attacks = compare(numbers(), "state", methods={"swapped": OtherLabels()}, **QUICK).loc[1, "attacks"]
+    of = attacks.set_index("class")["certain_records"]
+    assert of[ANOTHER_LABEL] == len(numbers()) * 2 // 3 and of.drop(ANOTHER_LABEL).eq(0).all()
 
 
 def test_chance_copies_nobody():

@@ -170,13 +170,20 @@ def largest_class(release: pd.Series, real: pd.Series | None) -> list[str]:
     return sorted(set(value_keys(release)) - set(attacked_classes(release, real)))
 
 
+def rows_in_words(label: str) -> str:
+    """Return what is attacked: a class, or what stands in the place of one."""
+    return f"rows under {label}" if label == ANOTHER_LABEL else f"class {label!r}"
+
+
 def copies_steps(classes: Sequence[ClassTables]) -> Iterator[AttackStep]:
-    """Yield the one attack on the largest class: whether its people stand in the release as they are."""
+    """Yield the one attack that needs no more than rows: whether people stand in the release as they are."""
     for tables in classes:
         if tables.real is not None and len(tables.real) and len(tables.release):
             if tables.holdout is not None and tables.holdout.empty:
                 tables = replace(tables, holdout=None)
-            yield AttackStep(f"ExactCopies on class {tables.label!r}", tables, partial(_copies, tables))
+            yield AttackStep(
+                f"ExactCopies on {rows_in_words(tables.label)}", tables, partial(_copies, tables)
+            )
 
 
 def attack_steps(

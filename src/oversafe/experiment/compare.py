@@ -7,8 +7,6 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +14,8 @@ import numpy as np
 import pandas as pd
 
 from oversafe.attack import AttackResult, GroundHog
-from oversafe.attack.copies import row_kinds
 from oversafe.attack.game import seeded_copy
-from oversafe.attack.release_attacks import (
-    attack_steps,
-    attacked_classes,
-    check_attacks,
-    class_tables,
-    copies_steps,
-    largest_class,
-    own_attack_steps,
-)
+from oversafe.attack.release_attacks import check_attacks
 from oversafe.attack.statistics import check_numbers
 from oversafe.checks import check_pandas
 from oversafe.data import Schema
@@ -34,6 +23,7 @@ from oversafe.data.column import value_keys
 from oversafe.data.files import read_declared
 from oversafe.data.labels import check_labels
 from oversafe.errors import InputError
+from oversafe.experiment.attacked import AttackedRelease
 from oversafe.experiment.certainty import with_certain_records
 from oversafe.experiment.grid import run_grid
 from oversafe.experiment.memory import PeakMemory
@@ -63,7 +53,7 @@ DEFAULT_EPSILONS = (1.0, 5.0)
 _GAME_ROWS = 400
 _GAME = (6, 30, 30)
 # What a cell measures: another number when it measures something else, so that older ones are not taken for it.
-_MEASURED = 4
+_MEASURED = 5
 
 
 def compare(
@@ -279,28 +269,16 @@ class CompareCell:
         not_run: dict[str, str] = {}
         if made.guarantee is not None:
             columns = [name for name in real.columns if name != self.label]
-            tables = (release, real, holdout)
-            labels = attacked_classes(release[self.label], real[self.label])
-            rows_of = partial(
-                class_tables,
-                column=self.label,
-                columns=columns,
-                tables=tables,
-                kinds=row_kinds(real[columns]),
-            )
-            classes = [rows_of(name) for name in labels]
-            largest = [
-                rows_of(name, is_largest=True)
-                for name in largest_class(release[self.label], real[self.label])
-            ]
-            for step in chain(attack_steps(classes, found, not_run), copies_steps(largest)):
-                if (result := step.run()) is not None:
-                    result, certain = with_certain_records(result, step.tables)
-                    found.append(result)
-                    rows_found.append(_row(result, certain))
-            for step in own_attack_steps(self.attacks, classes, not_run):
-                if (result := step.run()) is not None:
+            attacked = AttackedRelease(self.label, columns, (release, real, holdout))
+            for step in attacked.steps(found, not_run, self.attacks):
+                if (result := step.run()) is None:
+                    continue
+                if step.is_own:
                     rows_found.append(_row(result))
+                    continue
+                result, certain = with_certain_records(result, step.tables)
+                found.append(result)
+                rows_found.append(_row(result, certain))
         return {
             **{name: float(figures[name]) for name in FIGURES},
             "attacks": pd.DataFrame(rows_found, columns=ATTACK_COLUMNS),

@@ -13,21 +13,11 @@ from typing import Any
 import pandas as pd
 
 from oversafe.attack import AttackResult
-from oversafe.attack.copies import row_kinds
-from oversafe.attack.release_attacks import (
-    AttackStep,
-    attack_steps,
-    check_attacks,
-    class_tables,
-    copies_steps,
-    own_attack_steps,
-    relabelled_tables,
-    warn_of_own_attacks,
-)
+from oversafe.attack.release_attacks import AttackStep, check_attacks, warn_of_own_attacks
 from oversafe.data import read_table
 from oversafe.data.objects import settle_table
 from oversafe.errors import InputError, was_interrupted
-from oversafe.experiment.certainty import others_copied, with_certain_records
+from oversafe.experiment.certainty import with_certain_records
 from oversafe.privacy import Guarantee, read_manifest
 from oversafe.report.headlines import headline
 from oversafe.report.kept import KeptSteps
@@ -293,24 +283,9 @@ def _steps(
     material: Material, results: list[AttackResult], not_run: dict[str, str], own: Sequence[Any]
 ) -> Iterator[AttackStep]:
     not_run |= why_not_at_all(material.real is not None, material.holdout is not None)
-    tables = (material.release, material.real, material.holdout)
-    chance = others_copied(material.label, material.columns, tables)
-    kinds = None if material.real is None else row_kinds(material.real[material.columns])
-    rows_of = partial(
-        class_tables, column=material.label, columns=material.columns, tables=tables, kinds=kinds
-    )
-    classes = [
-        rows_of(label, same_units=material.same_units, others_copied=chance)
-        for label in material.attacked_classes()
-    ]
-    largest = [rows_of(label, is_largest=True, others_copied=chance) for label in material.largest_class()]
-    for each in largest:
+    for each in material.attacked.largest_tables:
         not_run[f"every other attack on class {each.label!r}"] = why_not_the_largest(each)
-    # First, since it takes next to no time: no limit may leave out that most people stand there as they are.
-    yield from copies_steps(largest)
-    yield from copies_steps(relabelled_tables(material.label, material.columns, tables))
-    yield from attack_steps(classes, results, not_run)
-    yield from own_attack_steps(own, classes, not_run)
+    yield from material.attacked.steps(results, not_run, own)
 
 
 def _find(step: AttackStep) -> Finding | None:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from oversafe.attack import AttackResult
-from oversafe.attack.release_attacks import warn_of_own_attacks
+from oversafe.attack.release_attacks import rows_in_words, warn_of_own_attacks
 from oversafe.checks import check_choice
 from oversafe.data.files import read_declared
 from oversafe.experiment.compare import ORIGINAL
@@ -500,7 +500,7 @@ def _suspicion(findings: Sequence[Finding]) -> str | None:
 
 
 def _attack_on(result: AttackResult) -> str:
-    return f"{result.name} on class {result.details['class']!r}"
+    return f"{result.name} on {rows_in_words(result.details['class'])}"
 
 
 def _found(attack: Mapping[str, Any]) -> Finding:
@@ -512,7 +512,9 @@ def _found(attack: Mapping[str, Any]) -> Finding:
         pd.DataFrame(),
         {"class": attack["class"], "is_largest_class": bool(attack.get("is_largest_class", False))},
     )
-    return Finding(result, f"class {attack['class']!r} is at risk.", int(attack["certain_records"]))
+    return Finding(
+        result, f"there is a risk for {rows_in_words(attack['class'])}.", int(attack["certain_records"])
+    )
 
 
 def _interval(row: pd.Series, score: str) -> tuple[float, float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,13 @@ from numpy.typing import NDArray
 from pandas.api.types import is_any_real_numeric_dtype
 
 from oversafe.attack.copies import is_copy
-from oversafe.attack.release_attacks import attacked_classes, largest_class
 from oversafe.checks import check_pandas
 from oversafe.data import Schema
 from oversafe.data.column import value_key, value_keys
 from oversafe.data.labels import check_class_count
 from oversafe.data.schema import check_table
 from oversafe.errors import InputError
+from oversafe.experiment.attacked import AttackedRelease
 from oversafe.report.disguise import hiding_column
 from oversafe.report.identifiers import real_identifiers
 from oversafe.report.kinds import made_alike
@@ -201,23 +202,18 @@ class Material:
             "naming_columns": list(self.naming_columns),
         }
 
-    def attacked_classes(self) -> list[str]:
-        """The classes whose records are at risk."""
-        return attacked_classes(*self._labels())
-
-    def largest_class(self) -> list[str]:
-        """The class of which only copies are looked for, if it is known and the release has it."""
-        return largest_class(*self._labels())
-
-    def _labels(self) -> tuple[pd.Series, pd.Series | None]:
-        real = self.real[self.label] if self.real is not None and self.same_units else None
-        return self.release[self.label], real
+    @cached_property
+    def attacked(self) -> AttackedRelease:
+        """The tables as they are attacked."""
+        return AttackedRelease(
+            self.label, self.columns, (self.release, self.real, self.holdout), self.same_units
+        )
 
     def work(self) -> float:
         """How much the attacks will take together, if all can be run."""
         n = _ALONE if self.real is None else _WITH_REAL if self.holdout is None else len(_WORK)
-        others = _WORK["ExactCopies"] * len(self.largest_class())
-        return max(1, len(self.attacked_classes())) * sum(list(_WORK.values())[:n]) + others
+        others = _WORK["ExactCopies"] * len(self.attacked.largest)
+        return max(1, len(self.attacked.attacked)) * sum(list(_WORK.values())[:n]) + others
 
 
 def _is_scaled(release: FloatArray, real: FloatArray) -> bool:

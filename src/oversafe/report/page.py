@@ -16,6 +16,7 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup, escape
 
 from oversafe.attack.base import AttackResult
+from oversafe.attack.release_attacks import ANOTHER_LABEL
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.report.advice import advice
 from oversafe.report.audit import FORMAT_VERSION, Audit
@@ -162,6 +163,7 @@ def _finding(found: Finding, anchor: str) -> dict[str, Any]:
         "anchor": anchor,
         "name": result.name,
         "class": result.details.get("class", ""),
+        "of": "rows under" if result.details.get("class") == ANOTHER_LABEL else "class",
         "words": words_for(result.name, result.threat),
         "criteria": CRITERIA[result.threat],
         "headline": showable(found.headline),

@@ -6,6 +6,7 @@ import textwrap
 
 from rich.text import Text
 
+from oversafe.attack.release_attacks import ANOTHER_LABEL, rows_in_words
 from oversafe.report.advice import advice
 from oversafe.report.audit import Audit
 from oversafe.report.cells import percent_range, told_risk
@@ -42,7 +43,7 @@ def as_text(audit: Audit) -> str:
         result = finding.result
         estimate = "estimated " if result.details.get("risk_basis") == "estimate" else ""
         risk = f"{estimate}risk {told_risk(result)}, 95 % interval {percent_range(*result.interval)}"
-        of_class = f", class {shorten(str(result.details['class']), 20)}" if "class" in result.details else ""
+        of_class = f", {_rows(str(result.details['class']))}" if "class" in result.details else ""
         lines += [
             "",
             *_wrapped(f"- {result.name}{of_class}: {risk}.", "  "),
@@ -72,6 +73,10 @@ def _size(audit: Audit) -> str:
         if facts.get("holdout_rows") is not None:
             against += f" and a holdout of {facts['holdout_rows']}"
     return f" ({facts['rows']} rows, {facts['columns']} columns and the label){against}"
+
+
+def _rows(label: str) -> str:
+    return rows_in_words(label) if label == ANOTHER_LABEL else f"class {shorten(label, 20)}"
 
 
 def _wrapped(text: str, indent: str = "", first: str = "") -> list[str]:
