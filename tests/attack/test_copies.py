@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oversafe.attack import ExactCopies
+from oversafe.attack import ExactCopies, copies
 from oversafe.attack.base import wilson_interval
 from oversafe.attack.copies import difference_interval, is_copy
 from oversafe.errors import InputError
@@ -194,3 +194,37 @@ def test_columns_of_any_names_are_found(names: list[object]) -> None:
     release = pd.concat([real.iloc[:5, :2], real.iloc[:5, :2] + 1], ignore_index=True)
     assert is_copy(release, real).tolist() == [True] * 5 + [False] * 5
     assert release_overlap(release, real).shared == 5
+
+
+CELLS = {
+    "float": st.sampled_from([0.0, -0.0, 1.5, np.nan, 2.0**60, 1e-300, np.inf]),
+    "single": st.sampled_from([0.0, 1.5, np.nan]).map(np.float32),
+    "whole": st.sampled_from([0, 1, -3]),
+    "long": st.sampled_from([2**53, 2**53 + 1, 0]),
+    "yes": st.booleans(),
+    "text": st.sampled_from(["0", "a", None]),
+    "maybe": st.sampled_from([0, 1, None]),
+}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(*CELLS.values()), min_size=1, max_size=12), st.integers(1, 3), st.booleans())
+def test_columns_are_compared_alike_one_by_one_and_together(
+    rows: list[tuple[object, ...]], at_once: int, twice: bool
+) -> None:
+    table = pd.DataFrame(rows, columns=list(CELLS)).astype({"maybe": "Int64", "long": "int64"})
+    if twice:
+        table = pd.concat([table, table.add_suffix(" again")], axis=1)
+    other = table.sample(frac=0.5, random_state=0).reset_index(drop=True)
+    other = other if len(other) else table
+    together = copies._row_numbers({"release": other, "real": table})
+    one_by_one = copies._combined(
+        codes
+        for _, codes in copies._other_codes({"release": other, "real": table}, np.arange(table.shape[1]))
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(copies, "_VALUES_AT_ONCE", at_once * (len(table) + len(other)))
+        in_blocks = copies._row_numbers({"release": other, "real": table})
+    for numbers in (together, in_blocks):
+        found, expected = (np.concatenate([own["release"], own["real"]]) for own in (numbers, one_by_one))
+        assert (pd.factorize(found)[0] == pd.factorize(expected)[0]).all()

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oversafe.attack._kernels import row_hashes
 from oversafe.attack.base import Attack, AttackResult, wilson_interval
+from oversafe.attack.written import write_alike
 from oversafe.checks import check_pandas
 from oversafe.data.column import select_columns
-from oversafe.data.infer import count_decimals
 from oversafe.errors import InputError
 
 _SHOWN = 100
+# Columns of numbers are compared several at a time: of many a wide table has, and of a long one few.
+_VALUES_AT_ONCE = 2**22
 # For each table a number per row.
 _Numbers = dict[str, NDArray[np.int64]]
+FloatArray = NDArray[np.float64]
 
 
 class ExactCopies(Attack):
@@ -126,7 +131,7 @@ def _chance_of_copies(release: Any, real: Any) -> float:
     How common a row's values are is counted among the other released rows: a copy must not count as the
     reason why there is a copy.
     """
-    columns = list(column_codes({"release": release, "real": real}))
+    columns = [codes for _, codes in column_codes({"release": release, "real": real})]
     numbers = _combined(columns)
     rows = np.unique(numbers["real"], return_index=True)[1]
     copies = _counts(numbers)[rows]
@@ -208,15 +213,71 @@ def aligned(tables: dict[str, Any]) -> dict[str, pd.DataFrame]:
 
 def _row_numbers(tables: dict[str, Any]) -> _Numbers:
     """Number the rows of the tables so that equal rows have equal numbers."""
-    return _combined(column_codes(tables))
-
-
-def column_codes(tables: dict[str, Any]) -> Iterator[_Numbers]:
-    """Number the values of each column so that equal values have equal numbers in all tables."""
     frames = aligned(tables)
+    floats = _float_columns(frames)
+    others = (codes for _, codes in _other_codes(frames, np.flatnonzero(~floats)))
+    return _combined(chain(_float_codes(frames, np.flatnonzero(floats)), others))
+
+
+def column_codes(tables: dict[str, Any]) -> Iterator[tuple[int, _Numbers]]:
+    """Number the values of each column so that equal values have equal numbers in all tables.
+
+    Yields the place of a column among those that the tables share, and the numbers; in no order.
+    """
+    frames = aligned(tables)
+    floats = _float_columns(frames)
+    for chosen, parts in _float_blocks(frames, np.flatnonzero(floats)):
+        for position, values in zip(chosen.tolist(), np.concatenate(parts).T, strict=True):
+            yield position, _split(pd.factorize(values)[0] + 1, frames)
+    yield from _other_codes(frames, np.flatnonzero(~floats))
+
+
+def _split(codes: NDArray[np.int64], frames: dict[str, pd.DataFrame]) -> _Numbers:
     limits = np.cumsum([len(frame) for frame in frames.values()])[:-1]
-    for column in zip(*(frame.items() for frame in frames.values()), strict=True):
-        parts = _as_released([_plain(values) for _, values in column])
+    return dict(zip(frames, np.split(codes.astype(np.int64), limits), strict=True))
+
+
+def _float_columns(frames: dict[str, pd.DataFrame]) -> NDArray[np.bool_]:
+    """Return which columns are plain numbers that floats hold exactly, in all tables."""
+    found = np.ones(frames["real"].shape[1], dtype=bool)
+    for frame in frames.values():
+        dtypes = frame.dtypes.to_numpy()
+        whole = np.array([isinstance(dtype, np.dtype) and dtype.kind in "iu" for dtype in dtypes])
+        found &= whole | [isinstance(dtype, np.dtype) and dtype.kind in "fb" for dtype in dtypes]
+        for column in np.flatnonzero(whole & found):
+            found[column] = _fits_float(frame.iloc[:, column].to_numpy())
+    return found
+
+
+def _float_blocks(
+    frames: dict[str, pd.DataFrame], columns: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.int64], list[FloatArray]]]:
+    """Yield several columns of floats at a time, and their values in each table, written as in the first."""
+    at_once = max(1, _VALUES_AT_ONCE // sum(map(len, frames.values())))
+    for begin in range(0, len(columns), at_once):
+        chosen = columns[begin : begin + at_once]
+        parts = [
+            np.array(frame.iloc[:, chosen].to_numpy(dtype=float), order="C") for frame in frames.values()
+        ]
+        write_alike(parts)
+        yield chosen, parts
+
+
+def _float_codes(frames: dict[str, pd.DataFrame], columns: NDArray[np.int64]) -> Iterator[_Numbers]:
+    """Number the rows by several columns of floats at a time."""
+    for _, parts in _float_blocks(frames, columns):
+        values = np.concatenate(parts)
+        # There is one way to be no number.
+        values[np.isnan(values)] = np.nan
+        yield _split(pd.factorize(row_hashes(values))[0], frames)
+
+
+def _other_codes(
+    frames: dict[str, pd.DataFrame], columns: NDArray[np.int64]
+) -> Iterator[tuple[int, _Numbers]]:
+    """Number the values of columns that are not plain numbers."""
+    for position in columns.tolist():
+        parts = _as_released([_plain(frame.iloc[:, position]) for frame in frames.values()])
         if len({part.dtype for part in parts}) > 1:
             parts = [part.astype(object) for part in parts]
         values = np.concatenate(parts)
@@ -225,7 +286,7 @@ def column_codes(tables: dict[str, Any]) -> Iterator[_Numbers]:
         except TypeError:
             # Lists and the like cannot be hashed; equal ones read alike.
             codes = pd.factorize(np.array([repr(value) for value in values]))[0] + 1
-        yield dict(zip(frames, np.split(codes.astype(np.int64), limits), strict=True))
+        yield position, _split(codes, frames)
 
 
 def _combined(columns: Iterable[_Numbers]) -> _Numbers:
@@ -240,20 +301,26 @@ def _combined(columns: Iterable[_Numbers]) -> _Numbers:
 
 
 def _as_released(parts: list[NDArray[Any]]) -> list[NDArray[Any]]:
-    """Return the values of a column with as many decimals as its first part: a rounded copy is a copy."""
-    if any(part.dtype != np.float64 for part in parts) or (decimals := count_decimals(parts[0])) is None:
-        return parts
-    return [parts[0], *(np.round(part, decimals) for part in parts[1:])]
+    """Return the values of a column as its first part has them written."""
+    if all(part.dtype == np.float64 for part in parts):
+        parts = [part[:, None].copy() for part in parts]
+        write_alike(parts)
+        parts = [part[:, 0] for part in parts]
+    return parts
 
 
 def as_released(real: Any, release: Any) -> pd.DataFrame:
     """Return the real rows in the columns of a release, rounded as it is."""
     frames = aligned({"release": release, "real": real})
-    columns = {
-        name: _as_released([_plain(frame[name]) for frame in frames.values()])[1]
-        for name in frames["real"].columns
-    }
-    return pd.DataFrame(columns, index=frames["real"].index)
+    floats = _float_columns(frames)
+    found: dict[int, Any] = {}
+    for chosen, parts in _float_blocks(frames, np.flatnonzero(floats)):
+        found |= dict(zip(chosen.tolist(), parts[1].T, strict=True))
+    for position in np.flatnonzero(~floats).tolist():
+        columns = [_plain(frame.iloc[:, position]) for frame in frames.values()]
+        found[position] = _as_released(columns)[1]
+    made = pd.DataFrame({position: found[position] for position in sorted(found)}, index=frames["real"].index)
+    return made.set_axis(frames["real"].columns, axis=1)
 
 
 def _plain(column: pd.Series) -> NDArray[Any]:
@@ -262,8 +329,12 @@ def _plain(column: pd.Series) -> NDArray[Any]:
         return column.to_numpy(dtype=float)
     if pd.api.types.is_integer_dtype(column.dtype) and not column.hasnans:
         values = column.to_numpy()
-        exact = values.min() > -(2**53) and values.max() < 2**53
-        return values.astype(float if exact else object)
+        return values.astype(float if _fits_float(values) else object)
     if pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_complex_dtype(column.dtype):
         return column.to_numpy(dtype=float, na_value=np.nan)
     return column.astype(object).to_numpy()
+
+
+def _fits_float(whole: NDArray[Any]) -> bool:
+    """Whether a float holds each of these whole numbers exactly."""
+    return bool(whole.min() > -(2**53) and whole.max() < 2**53)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # A column below this many values is too short to tell a code from a name.
 _FEWEST_FOR_NAMES = 20
 _MOST_DECIMALS = 12
+_FIRST_ROWS = 1000
 # The mean of a column's texts from which they read as sentences.
 _WORDS, _LETTERS = 4, 25
 # Numbers of persons are many; a code of which there are fewer in a row is a category.
@@ -171,18 +172,33 @@ def _number(name: str, dtype: str, present: pd.Series, missing: bool) -> Column:
 
 def count_decimals(numbers: np.ndarray) -> int | None:
     """Return how many decimal places the numbers are written with, or None for full precision."""
-    finite = numbers[np.isfinite(numbers)]
-    if len(finite) == 0:
-        return None
+    return column_decimals(numbers[:, None])[0]
+
+
+def column_decimals(numbers: np.ndarray) -> list[int | None]:
+    """Return with how many decimal places the numbers of each column are written, or None for full precision."""
+    found: list[int | None] = [None] * numbers.shape[1]
+    finite = np.isfinite(numbers)
+    largest = np.abs(numbers).max(axis=0, initial=1.0, where=finite)
     # Beyond 15 significant digits every float looks rounded.
-    digits = 15 - int(np.ceil(np.log10(max(np.abs(finite).max(), 1.0))))
-    sample = finite[:1000]
-    for decimals in range(min(_MOST_DECIMALS, digits) + 1):
-        if np.array_equal(np.round(sample, decimals), sample) and np.array_equal(
-            np.round(finite, decimals), finite
-        ):
-            return decimals
-    return None
+    most = np.where(finite.any(axis=0), np.minimum(_MOST_DECIMALS, 15 - np.ceil(np.log10(largest))), -1)
+    # Columns that have more show it by their first rows.
+    scale = 10.0 ** np.maximum(most, 0)
+    own = numbers[:_FIRST_ROWS]
+    with np.errstate(over="ignore", invalid="ignore"):
+        fits = (np.rint(own * scale) / scale == own) | ~finite[:_FIRST_ROWS]
+    most[~fits.all(axis=0)] = -1
+    parts = [slice(_FIRST_ROWS), slice(None)] if len(numbers) > _FIRST_ROWS else [slice(None)]
+    for decimals in range(int(most.max(initial=-1)) + 1):
+        open_ = np.flatnonzero(most >= decimals)
+        for rows in parts:
+            own = numbers[rows, open_]
+            fits = (np.round(own, decimals) == own) | ~finite[rows, open_]
+            open_ = open_[fits.all(axis=0)]
+        for column in open_:
+            found[column] = decimals
+        most[open_] = -1
+    return found
 
 
 def _datetime(name: str, dtype: str, present: pd.Series, missing: bool) -> Column:

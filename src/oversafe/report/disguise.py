@@ -24,13 +24,17 @@ def hiding_column(release: pd.DataFrame, real: pd.DataFrame, columns: list[str])
     """
     if len(columns) < _FEWEST_COLUMNS:
         return None
-    hashes = [
-        _hashes(codes, place)
-        for place, codes in enumerate(column_codes({"release": release[columns], "real": real[columns]}))
-    ]
-    released, known = (np.sum([pair[which] for pair in hashes], axis=0, dtype=np.uint64) for which in (0, 1))
-    found = [int(np.isin(released - own, known - other).sum()) for own, other in hashes]
-    best = int(np.argmax(found))
+    hashes = {
+        place: _hashes(codes, place)
+        for place, codes in column_codes({"release": release[columns], "real": real[columns]})
+    }
+    released, known = (
+        np.sum([pair[which] for pair in hashes.values()], axis=0, dtype=np.uint64) for which in (0, 1)
+    )
+    found = {
+        place: int(np.isin(released - own, known - other).sum()) for place, (own, other) in hashes.items()
+    }
+    best = max(found, key=lambda place: (found[place], -place))
     with_it = int(np.isin(released, known).sum())
     if found[best] < max(1, _MANY * len(release)) or with_it > _FEW_OF_THEM * found[best]:
         return None
