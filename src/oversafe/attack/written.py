@@ -38,7 +38,7 @@ def write_alike(parts: Sequence[FloatArray]) -> None:
         first, [i for i, own in enumerate(decimals) if own is None or most[i] + own > _DIGITS_HELD]
     )
     rounding: dict[int | None, _Way] = {
-        own: partial(np.round, decimals=own) for own in set(decimals) if own is not None
+        own: partial(_rounded, decimals=own) for own in set(decimals) if own is not None
     }
     for column, own in enumerate(decimals):
         known = [way for way in (rounding.get(own), single.get(column)) if way is not None]
@@ -51,6 +51,10 @@ def write_alike(parts: Sequence[FloatArray]) -> None:
     for way, columns in ways.items():
         for part in parts[1:]:
             part[:, columns] = way(part[:, columns])
+
+
+def _rounded(values: FloatArray, decimals: int) -> FloatArray:
+    return np.round(values, decimals)
 
 
 def _before_the_point(values: FloatArray) -> NDArray[np.int64]:
