@@ -35,6 +35,7 @@ def test_cells_of_any_kind() -> None:
         {
             "number": [1.5, np.nan],
             "single": np.array([0.1, np.inf], dtype=np.float32),
+            "long": np.array([0.25, np.nan], dtype=np.longdouble),
             "whole": [1, -2],
             "missing": pd.array([1, None], dtype="Int64"),
             "day": pd.to_datetime(["2024-12-31", None]),
@@ -44,10 +45,23 @@ def test_cells_of_any_kind() -> None:
     )
     first, second = plain(table)
     assert first == {
-        "number": 1.5, "single": float(np.float32(0.1)), "whole": 1, "missing": 1, "day": "2024-12-31 00:00:00",
-        "text": "a", "yes": True,
-    }  # fmt: skip
+        "number": 1.5,
+        "single": float(np.float32(0.1)),
+        "long": 0.25,
+        "whole": 1,
+        "missing": 1,
+        "day": "2024-12-31 00:00:00",
+        "text": "a",
+        "yes": True,
+    }
     assert second == {
-        "number": None, "single": None, "whole": -2, "missing": None, "day": None, "text": None, "yes": False
-    }  # fmt: skip
+        "number": None,
+        "single": None,
+        "long": None,
+        "whole": -2,
+        "missing": None,
+        "day": None,
+        "text": None,
+        "yes": False,
+    }
     assert json.loads(as_json({"rows": plain(table)}))["rows"] == [first, second]

@@ -120,6 +120,12 @@ def is_copy(rows: Any, real: Any) -> NDArray[np.bool_]:
     return np.isin(numbers["release"], numbers["real"])
 
 
+def is_copied(real: Any, release: Any) -> NDArray[np.bool_]:
+    """Return which real rows stand in a release, rounded as it is, in the columns that both tables share."""
+    numbers = _row_numbers({"release": release, "real": real})
+    return np.isin(numbers["real"], numbers["release"])
+
+
 def row_kinds(rows: Any) -> NDArray[np.int64]:
     """Return a number for each row, the same for equal ones."""
     return _row_numbers({"real": rows})["real"]

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oversafe.attack.base import Attack, AttackResult
-from oversafe.attack.copies import ExactCopies, is_copy
+from oversafe.attack.copies import ExactCopies, is_copied, is_copy
 from oversafe.attack.decimals import told_by_decimals
 from oversafe.attack.distinguishing import DistinSMOTE
 from oversafe.attack.inference import AttributeInference
@@ -150,13 +150,13 @@ def relabelled_tables(
     release, real, holdout = tables
     if release is None or real is None:
         return []
-    given = [with_keys(table, column, columns) for table in (release, real)]
     shared = list(columns)
-    rest = [own[shared][~is_copy(own, other)] for own, other in (given, given[::-1])]
-    if not all(map(len, rest)) or not is_copy(rest[1], rest[0]).any():
+    released, known = (with_keys(table, column, columns) for table in (release, real))
+    added = released[shared][~is_copy(released, known)].reset_index(drop=True)
+    missing = known[shared][~is_copied(known, released)].reset_index(drop=True)
+    if added.empty or missing.empty or not is_copy(added, missing).any():
         return []
     others = None if holdout is None else holdout[shared].reset_index(drop=True)
-    added, missing = (part.reset_index(drop=True) for part in rest)
     return [ClassTables(ANOTHER_LABEL, added, missing, others)]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from oversafe.data.infer import column_decimals
 
 FloatArray = NDArray[np.float64]
-_Way = Callable[[FloatArray], FloatArray]
 
 # Single precision holds at least so many digits, and as many as the second tell all its numbers apart.
 _DIGITS_HELD, _DIGITS_TELLING = 6, 9
 # Columns of full precision show it by a few rows; an oversampled table has the real ones first.
 _FEW_ROWS = 12
-# By so many values is told which of two ways of writing finds more of the real ones.
-_COMPARED = 1000
+# Within these bounds the digits are found by powers of ten that floats hold exactly.
+_SMALL, _LARGE = 1e-13, 1e27
 
 
 def write_alike(parts: Sequence[FloatArray]) -> None:
@@ -30,22 +29,14 @@ def write_alike(parts: Sequence[FloatArray]) -> None:
     parts : sequence of arrays of shape (n_rows, n_columns)
         The same columns in several tables; all but the first are changed.
     """
-    first = parts[0]
-    decimals = column_decimals(first)
+    if len(parts) < 2:
+        return
     ways: dict[_Way, list[int]] = {}
-    most = _before_the_point(first)
-    single = _in_single(
-        first, [i for i, own in enumerate(decimals) if own is None or most[i] + own > _DIGITS_HELD]
-    )
-    rounding: dict[int | None, _Way] = {
-        own: partial(_rounded, decimals=own) for own in set(decimals) if own is not None
-    }
-    for column, own in enumerate(decimals):
-        known = [way for way in (rounding.get(own), single.get(column)) if way is not None]
-        if len(known) > 1 and len(parts) > 1:
-            # Few digits can be either.
-            found = [np.isin(first[:_COMPARED, column], way(parts[1][:, column])).sum() for way in known]
-            known = [known[int(np.argmax(found))]]
+    for column, known in enumerate(_ways_of(parts[0])):
+        if len(known) > 1:
+            # Few digits can be either: it is the way that finds more of the real values.
+            own, real = (part[:, column] for part in parts[:2])
+            known.sort(key=lambda way: -int(np.isin(own, way(real)).sum()))
         for way in known[:1]:
             ways.setdefault(way, []).append(column)
     for way, columns in ways.items():
@@ -53,8 +44,37 @@ def write_alike(parts: Sequence[FloatArray]) -> None:
             part[:, columns] = way(part[:, columns])
 
 
-def _rounded(values: FloatArray, decimals: int) -> FloatArray:
-    return np.round(values, decimals)
+@dataclass(frozen=True)
+class _Way:
+    """A way to write numbers: rounded to some decimals, then held in single precision, or printed from there."""
+
+    decimals: int | None = None
+    is_held: bool = False
+    is_printed: bool = False
+
+    def __call__(self, values: FloatArray) -> FloatArray:
+        if self.decimals is not None:
+            values = np.round(values, self.decimals)
+        return _printed(values) if self.is_printed else _held(values) if self.is_held else values
+
+
+def _ways_of(values: FloatArray) -> list[list[_Way]]:
+    """Return for each column the ways in which its values may have been written; none for full precision."""
+    decimals = column_decimals(values)
+    most = _before_the_point(values)
+    # Whole numbers of many digits are counts and codes, which differ in their last one too.
+    fine = [i for i, own in enumerate(decimals) if own is None or (own and most[i] + own > _DIGITS_HELD)]
+    held = _written_by(_held, values, fine)
+    printed = set(_written_by(_printed, values, [i for i in fine if i not in set(held)]))
+    before = dict(zip(held, column_decimals(_printed(values[:, held])), strict=True))
+    ways = [[] if own is None else [_Way(own)] for own in decimals]
+    for column, known in enumerate(ways):
+        if column in before:
+            known += [_Way(is_held=True)]
+            known += [] if before[column] is None else [_Way(before[column], is_held=True)]
+        elif column in printed:
+            known += [_Way(is_printed=True)]
+    return ways
 
 
 def _before_the_point(values: FloatArray) -> NDArray[np.int64]:
@@ -63,17 +83,14 @@ def _before_the_point(values: FloatArray) -> NDArray[np.int64]:
     return np.ceil(np.log10(largest)).astype(np.int64)
 
 
-def _in_single(values: FloatArray, columns: list[int]) -> dict[int, _Way]:
-    """Return which of the columns have numbers of single precision only, and how others are brought to it."""
-    found: dict[int, _Way] = {}
+def _written_by(way: Callable[[FloatArray], FloatArray], values: FloatArray, columns: list[int]) -> list[int]:
+    """Return in which of the columns all numbers are as a way of writing leaves them."""
     few = np.unique(np.linspace(0, len(values) - 1, _FEW_ROWS).astype(np.int64))
-    for way in (_held, _printed):
-        open_ = np.array([column for column in columns if column not in found], dtype=np.int64)
-        for own in (values[few], values):
-            own = own[:, open_]
-            open_ = open_[((way(own) == own) | ~np.isfinite(own)).all(axis=0)]
-        found |= dict.fromkeys(open_.tolist(), way)
-    return found
+    for rows in (values[few], values):
+        own = rows[:, columns]
+        kept = ((way(own) == own) | ~np.isfinite(own)).all(axis=0)
+        columns = [column for column, is_kept in zip(columns, kept, strict=True) if is_kept]
+    return columns
 
 
 def _held(values: FloatArray) -> FloatArray:
@@ -86,9 +103,12 @@ def _printed(values: FloatArray) -> FloatArray:
     """Return numbers of single precision as they are printed: the fewest digits that tell them from all others."""
     nearest = _held(values)
     result = nearest.copy()
-    todo = np.isfinite(nearest) & (nearest != 0)
+    size = np.abs(nearest)
+    far = (size > 0) & (size < _SMALL) | (size > _LARGE) & (size < np.inf)
+    result[far] = nearest[far].astype(np.float32).astype(str).astype(float)
+    todo = (size >= _SMALL) & (size <= _LARGE)
     power = np.zeros(values.shape)
-    power[todo] = np.floor(np.log10(np.abs(nearest[todo])))
+    power[todo] = np.floor(np.log10(size[todo]))
     # The nearest of few digits; of a power of two the next one may be nearer to it than to the number below.
     for digits, step in product(range(_DIGITS_HELD, _DIGITS_TELLING + 1), (0, 1, -1)):
         places = digits - 1 - power[todo]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from oversafe.attack import AttackResult
 from oversafe.attack.base import wilson_interval
-from oversafe.attack.copies import as_released, difference_interval, is_copy
+from oversafe.attack.copies import as_released, difference_interval, is_copied, is_copy
 from oversafe.attack.release_attacks import ClassTables, with_keys
 from oversafe.data.column import value_keys
 from oversafe.measure.leakage import Overlap, rare_matches, release_overlap
@@ -120,7 +120,7 @@ def _fair_counts(tables: ClassTables) -> tuple[int, int, int, int] | None:
         own, other = (as_released(t, tables.release) for t in (own, other))
         own, other = (t[~t.apply(value_keys).duplicated()] for t in (own, other))
         alone = own[~is_copy(own, other)]
-        parts += [int(is_copy(alone, tables.release).sum()) if len(alone) else 0, len(alone)]
+        parts += [int(is_copied(alone, tables.release).sum()) if len(alone) else 0, len(alone)]
     return parts[0], parts[1], parts[2], parts[3]
 
 
@@ -143,7 +143,7 @@ def others_copied(column: str, columns: Sequence[Any], tables: Sequence[pd.DataF
     if release is None or real is None or holdout is None:
         return 0.0
     release, real, holdout = (with_keys(table, column, columns) for table in (release, real, holdout))
-    if not is_copy(holdout, release).any():
+    if not is_copy(release, holdout).any():
         return 0.0
     copied, rare = rare_matches(release, as_released(holdout, release), as_released(real, release))
     return wilson_interval(copied, rare)[1] if copied else 0.0

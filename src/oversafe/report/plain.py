@@ -41,7 +41,8 @@ def plain(value: Any) -> Any:
 def _plain_column(column: pd.Series) -> list[Any]:
     if not isinstance(column.dtype, np.dtype) or column.dtype.kind not in "fiub":
         return [plain(value) for value in column]
-    values: list[Any] = column.tolist()
+    # Of floats there are longer ones than JSON knows.
+    values: list[Any] = (column.astype(float) if column.dtype.kind == "f" else column).tolist()
     for place in np.flatnonzero(~np.isfinite(column.to_numpy())):
         values[place] = None
     return values
