@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ _DIGITS_HELD, _DIGITS_TELLING = 6, 9
 _FEW_ROWS = 12
 # Within these bounds the digits are found by powers of ten that floats hold exactly.
 _SMALL, _LARGE = 1e-13, 1e27
+_POWERS = np.array([float(f"1e{power}") for power in range(23)])
 
 
 def write_alike(parts: Sequence[FloatArray]) -> None:
@@ -101,22 +101,22 @@ def _held(values: FloatArray) -> FloatArray:
 
 def _printed(values: FloatArray) -> FloatArray:
     """Return numbers of single precision as they are printed: the fewest digits that tell them from all others."""
-    nearest = _held(values)
+    nearest = _held(values).reshape(-1)
     result = nearest.copy()
     size = np.abs(nearest)
-    far = (size > 0) & (size < _SMALL) | (size > _LARGE) & (size < np.inf)
-    result[far] = nearest[far].astype(np.float32).astype(str).astype(float)
-    todo = (size >= _SMALL) & (size <= _LARGE)
-    power = np.zeros(values.shape)
-    power[todo] = np.floor(np.log10(size[todo]))
-    # The nearest of few digits; of a power of two the next one may be nearer to it than to the number below.
-    for digits, step in product(range(_DIGITS_HELD, _DIGITS_TELLING + 1), (0, 1, -1)):
-        places = digits - 1 - power[todo]
-        # Powers of ten up to 22 are exact, and so is what is divided by them rounded as text is when read.
-        up, down = 10.0 ** np.clip(places, 0, 22), 10.0 ** np.clip(-places, 0, 22)
-        shorter = (np.rint(nearest[todo] * up / down) + step) * down / up
-        short = _held(shorter) == nearest[todo]
-        done = tuple(axis[short] for axis in np.nonzero(todo))
-        result[done] = shorter[short]
-        todo[done] = False
-    return result
+    near = (size >= _SMALL) & (size <= _LARGE)
+    # What is nearest to a power of two is not always what tells it from the numbers below and above.
+    plain = near & (np.frexp(size)[0] != 0.5)
+    others = np.isfinite(size) & (size > 0) & ~plain
+    result[others] = nearest[others].astype(np.float32).astype(str).astype(float)
+    todo = np.flatnonzero(plain)
+    power = np.floor(np.log10(size[todo])).astype(np.int64)
+    for digits in range(_DIGITS_HELD, _DIGITS_TELLING + 1):
+        own, places = nearest[todo], digits - 1 - power
+        # These powers of ten are exact, so that a quotient of them is rounded as text is when it is read.
+        up, down = _POWERS[np.maximum(places, 0)], _POWERS[np.maximum(-places, 0)]
+        shorter = np.rint(own * up / down) * down / up
+        short = _held(shorter) == own
+        result[todo[short]] = shorter[short]
+        todo, power = todo[~short], power[~short]
+    return result.reshape(values.shape)
