@@ -5,11 +5,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from oversafe import cli
 from oversafe.data import Schema, load_dataset, read_table, write_table
 
 
@@ -483,6 +485,19 @@ def test_ctrl_c_is_one_line_wherever_it_arrives(tables, tmp_path, how, command):
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr == f"oversafe: stopped{'; nothing was written' * (command == 'audit')}\n"
+
+
+def test_a_ctrl_c_is_sent_again_though_another_comes_meanwhile(monkeypatch):
+    started = []
+
+    def start(work, arguments):
+        started.append(work)
+        if len(started) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli._thread, "start_new_thread", start)
+    cli._send_again(SimpleNamespace(exc_type=KeyboardInterrupt))
+    assert started == [cli._interrupt_later] * 2
 
 
 def test_an_error_of_compiled_code_is_no_ctrl_c(tables, tmp_path):

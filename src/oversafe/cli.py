@@ -7,7 +7,7 @@ import io
 import os
 import re
 import sys
-from threading import Timer
+import time
 from typing import Annotated, Any
 
 import typer
@@ -107,10 +107,21 @@ def _stop_behind(error: BaseException | None) -> KeyboardInterrupt | None:
 
 def _send_again(lost: Any) -> None:
     """Send a Ctrl-C once more that arrived where Python drops exceptions, as while code is compiled."""
-    if lost.exc_type is not None and issubclass(lost.exc_type, KeyboardInterrupt):
-        Timer(_SECONDS_UNTIL_AGAIN, _thread.interrupt_main).start()
-    else:
+    if lost.exc_type is None or not issubclass(lost.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(lost)
+        return
+    while True:
+        try:
+            # Not a Timer, which waits until it runs: on a busy machine what it sends would arrive here and be dropped.
+            _thread.start_new_thread(_interrupt_later, ())
+            return
+        except KeyboardInterrupt:
+            continue
+
+
+def _interrupt_later() -> None:
+    time.sleep(_SECONDS_UNTIL_AGAIN)
+    _thread.interrupt_main()
 
 
 def _with_examples(text: str | None) -> str | None:
