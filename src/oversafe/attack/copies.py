@@ -18,7 +18,7 @@ from oversafe.data.column import select_columns
 from oversafe.errors import InputError
 
 _SHOWN = 100
-# Columns of numbers are compared several at a time: of many a wide table has, and of a long one few.
+# Columns of numbers are compared several at a time: many of a wide table, few of a long one.
 _VALUES_AT_ONCE = 2**22
 # For each table a number per row.
 _Numbers = dict[str, NDArray[np.int64]]
