@@ -77,11 +77,13 @@ def test_whole_numbers_are_compared_to_their_last_digit() -> None:
 )
 def test_rewritten_copies_are_found_under_other_labels(write) -> None:
     real = people().drop(columns="wide").assign(state=np.where(np.arange(300) % 4, "well", "ill"))
-    release = write(real).assign(state=np.where(np.arange(300) % 4, "ill", "well"))
+    # The last hundred keep theirs, and are neither added nor missing.
+    swapped = real["state"].map({"ill": "well", "well": "ill"}).where(np.arange(300) < 200, real["state"])
+    release = write(real).assign(state=swapped)
     (tables,) = relabelled_tables("state", list(real.columns[:-1]), (release, real, None))
-    assert len(tables.release) == 300
+    assert len(tables.release) == 200
     # As they were before: what is shown is the real record.
-    pd.testing.assert_frame_equal(tables.real, real.drop(columns="state"))
+    pd.testing.assert_frame_equal(tables.real, real.drop(columns="state").head(200))
     assert is_copied(real.drop(columns="state"), release.drop(columns="state")).all()
 
 
