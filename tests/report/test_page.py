@@ -99,6 +99,14 @@ def test_every_part_that_a_reader_needs_is_there(page):
     assert "--holdout HOLDOUT.csv" in text
 
 
+def test_records_under_other_labels_are_not_counted_among_the_attacked_classes():
+    real = load_dataset("breast_cancer").frame
+    swapped = real.replace({"diagnosis": {"benign": "malignant", "malignant": "benign"}})
+    shown = text_of(audit(swapped, "diagnosis", real=real).to_html())
+    assert "rows under another label than their own" in shown
+    assert "real ones in the attacked classes" not in shown
+
+
 def test_headings_do_not_skip_a_level(page):
     levels = [int(level) for level in re.findall(r"<h([1-6])", page)]
     assert levels[0] == 1 and levels.count(1) == 1

@@ -235,7 +235,12 @@ def _record(record: pd.DataFrame) -> dict[str, Any]:
 
 
 def _real_records(audit: Audit) -> int | None:
-    """Return how many real records there are in the classes that were attacked, if that is known."""
+    """Return of how many real records those that were read are: of the attacked classes, if that is known.
+
+    Those that stand under another label may be of any class.
+    """
+    if any(f.result.details.get("class") == ANOTHER_LABEL and f.certain_records for f in audit.findings):
+        return None
     attacked = [f.result.details for f in audit.findings if f.result.name == "ReconSMOTE"]
     if not attacked or any("distinct_real" not in details for details in attacked):
         return None
