@@ -13,7 +13,7 @@ import pandas as pd
 
 from oversafe.commands.tables import left_out
 from oversafe.data import Schema
-from oversafe.data.files import read_declared
+from oversafe.data.files import read_table
 from oversafe.errors import InputError
 from oversafe.privacy import Guarantee, write_release
 from oversafe.protect.base import check_labels
@@ -80,7 +80,7 @@ def read_upload(name: str, content: bytes, max_size: int, schema: Schema | None 
         path = Path(folder) / f"upload{ending}"
         path.write_bytes(content)
         try:
-            return read_declared(path, schema)
+            return read_table(path, schema=schema)
         except InputError as error:
             raise InputError(str(error).replace(repr(str(path)), repr(shorten(name, 60)))) from None
 

@@ -25,10 +25,12 @@ from oversafe.commands.options import (
 from oversafe.commands.outputs import check_page
 from oversafe.commands.tables import (
     DropUnlabelledOption,
-    check_columns_given,
     given_label,
     labelled,
     left_out,
+    places,
+    tell_odd,
+    with_labels,
 )
 from oversafe.errors import InputError
 
@@ -100,12 +102,18 @@ def compare(
     budgets = _numbers(epsilons) if epsilons else None
 
     from oversafe.data import Schema
-    from oversafe.data.files import read_declared
+    from oversafe.data.files import check_dropped, read_declared, read_table
 
     gone, declared = left_out(drop, label, None if schema is None else Schema.from_toml(schema))
-    frame = read_declared(table, declared, separator=separator, decimal=decimal, encoding=encoding)
-    check_columns_given(gone, frame.columns)
-    frame = labelled(frame, label, table, drop=drop_unlabelled)
+    written: Any = {"separator": separator, "decimal": decimal, "encoding": encoding}
+    if declared is None:
+        frame = read_table(table, **written)
+        check_dropped(gone, frame.columns)
+        frame = labelled(frame, label, table, drop=drop_unlabelled).drop(columns=list(gone))
+    else:
+        frame, odd = read_declared(table, declared, **written, drop=gone, gaps=[label])
+        tell_odd(odd, places(frame, table))
+        frame = with_labels(frame, declared[label], table, drop=drop_unlabelled)
 
     from oversafe.report.comparison import compare as run
     from oversafe.report.comparison_page import comparison_summary
@@ -114,7 +122,7 @@ def compare(
     options: dict[str, Any] = {} if budgets is None else {"epsilons": budgets}
     with when_stopped(lambda: "the same command goes on"):
         result = run(
-            frame.drop(columns=list(gone)),
+            frame,
             label,
             score=score,
             name=file_name(table),

@@ -30,11 +30,12 @@ from oversafe.commands.options import (
 from oversafe.commands.outputs import check_release, check_style
 from oversafe.commands.tables import (
     DropUnlabelledOption,
-    check_columns_given,
     given_label,
     labelled,
     left_out,
     places,
+    tell_odd,
+    with_labels,
 )
 from oversafe.errors import InputError
 from oversafe.text import MOST_NAMES, counted, listed, shorten, showable, without_password
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from oversafe.privacy import DatasetLedger, Guarantee
     from oversafe.protect import Protector
 
-# A larger release is written only if its number of rows was given.
+# A table that is read where it lies gets a larger release only if its number of rows is given.
 _MOST_ROWS = 5_000_000
 
 
@@ -108,6 +109,13 @@ def protect(
     ledger_key: LedgerKeyOption = None,
     record_unproven: RecordUnprovenOption = False,
     json_output: JsonOption = False,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="Refuse a table with a cell that does not fit its schema; the guarantee is then nominal.",
+        ),
+    ] = False,
     drop_unlabelled: DropUnlabelledOption = False,
     separator: SeparatorOption = None,
     decimal: DeclaredDecimalOption = None,
@@ -138,11 +146,13 @@ def protect(
         raise InputError(f"--rows {rows} was given; it is at least 1, and for synthetic tables only")
     check_release(out, inputs=(table, schema), overwrite=overwrite)
     check_style(out, out_separator, out_decimal)
+    if strict and schema is None:
+        raise InputError("--strict was given without --schema; it holds the cells against what is declared")
     chosen = _settings(setting or [])
 
     from oversafe.data import MisfitWarning, Schema, read_table
     from oversafe.data.encode import conform
-    from oversafe.data.files import read_declared
+    from oversafe.data.files import check_dropped, read_as_text, read_declared
     from oversafe.data.infer import doubts
     from oversafe.data.misfits import column_misfits
     from oversafe.data.misread import misread
@@ -167,39 +177,51 @@ def protect(
     large = _table_to_read_in_place(table, protector)
     # What the estimates are to say of the columns nothing may say before them that was read off all rows.
     private = declared is None and protector.get_params().get("domains") == "private"
+    if declared is not None:
+        declared.check_releasable()
     if large is None:
         options: Any = {"separator": separator, "decimal": decimal, "encoding": encoding}
-        if private:
-            _check_decimal(table, separator, decimal)
-            frame = read_table(table, **options, cell_by_cell=True)
+        if declared is not None:
+            # What is told here is told to the holder: with a public schema nothing that a row holds ends the command.
+            frame, odd = read_declared(table, declared, **options, drop=gone, gaps=[label])
+            tell_odd(odd, places(frame, table), strict=strict)
+            for sentence in misread(declared, frame, places(frame, table)).values():
+                note(sentence)
         else:
-            frame = read_declared(table, declared, **options)
-        check_columns_given(gone, frame.columns)
+            if private:
+                _check_decimal(table, separator, decimal)
+            frame = read_as_text(table, **options) if private else read_table(table, **options)
+            check_dropped(gone, frame.columns)
         place = places(frame, table, label)
-        frame = labelled(frame, label, table, drop=drop_unlabelled).drop(columns=list(gone))
-    else:
-        if drop_unlabelled:
-            raise InputError(
-                "--drop-unlabelled is for tables that fit into memory; leave the rows out beforehand"
-            )
-        check_columns_given(gone, large.columns)
-        frame = large.drop(*gone)
-    described = declared if declared is not None else Schema.infer(frame, label=label)
-    if large is None and not private:
-        for sentence in misread(described, frame, place).values():
-            note(sentence)
-    described.check_releasable()
-    if large is None:
-        if not private:
+        if declared is not None:
+            frame = with_labels(frame, declared[label], table, drop=drop_unlabelled, strict=strict)
+        elif drop_unlabelled or not private:
+            frame = labelled(frame, label, table, drop=drop_unlabelled).drop(columns=list(gone))
+        else:
+            frame = frame.drop(columns=list(gone))
+        if declared is None and not private:
+            described = Schema.infer(frame, label=label)
+            for sentence in misread(described, frame, place).values():
+                note(sentence)
+            described.check_releasable()
             frame = conform(described, frame, place)
-        check_labels(frame[label])
+        else:
+            described = _described(frame, label) if declared is None else declared
+        if not private and described[label].domain != "public":
+            check_labels(frame[label])
         for sentence in (*column_misfits(described, frame), *doubts(described, frame)):
             note(sentence)
     else:
-        for sentence in doubts(described):
+        if drop_unlabelled or strict:
+            raise InputError(
+                f"--{'strict' if strict else 'drop-unlabelled'} is for tables that fit into memory; leave the rows out "
+                "beforehand"
+            )
+        check_dropped(gone, large.columns)
+        frame = large.drop(*gone)
+        assert declared is not None
+        for sentence in doubts(declared):
             note(sentence)
-        if rows is None and (found := int(frame.count().execute())) > _MOST_ROWS:
-            raise InputError(f"the table has {found} rows; say how many the release is to have with --rows")
     _warn_of_a_weak_promise(protector.get_params())
     with when_stopped(_charged_since(account)), progress(f"Protecting with {method}") as show, ledger_notes():
         # Said above, of all rows.
@@ -207,7 +229,11 @@ def protect(
         protector.on_progress = show
         with when_stopped(lambda: "nothing was written"):
             if large is not None:
-                X, y = protector.fit_source(frame, label).sample(rows)
+                protector.fit_source(frame, label)
+                if rows is None and int(protector.class_counts_.sum()) > _MOST_ROWS:
+                    note(f"the release has {_MOST_ROWS:,} rows; say with --rows if it is to have more")
+                    rows = _MOST_ROWS
+                X, y = protector.sample(rows)
             elif rows is not None:
                 X, y = protector.fit(frame.drop(columns=label), frame[label]).sample(rows)
             else:
@@ -269,6 +295,23 @@ def _check_decimal(table: str, separator: str | None, decimal: str | None) -> No
         f"{shorten(str(table), 60)!r} does not have commas between its fields, so that its numbers may have a decimal "
         "comma; say so with --decimal , (or --decimal . if they have a point), so that no row decides on it"
     )
+
+
+def _described(frame: pd.DataFrame, label: str) -> Schema:
+    """Return what columns seem to be that are estimated privately, and tell the holder of those that name people."""
+    from oversafe.data import Schema
+
+    try:
+        found = Schema.infer(frame, label=label)
+    except InputError:
+        # Whatever the rows hold: the fit does without this.
+        return Schema(())
+    for name in found.naming_columns:
+        note(
+            f"column {name!r} seems to hold {found[name].naming}: leave it out with --drop {shlex.quote(name)} if it "
+            "names people"
+        )
+    return found
 
 
 def _shuffled(release: pd.DataFrame, seed: int | None) -> pd.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,7 +21,7 @@ from oversafe.commands.options import (
     complete_label,
 )
 from oversafe.commands.outputs import check_schema_file
-from oversafe.commands.tables import DropUnlabelledOption, check_columns_given, labelled, places, unlabelled
+from oversafe.commands.tables import DropUnlabelledOption, labelled, places, unlabelled, with_labels
 from oversafe.text import MOST_NAMES, counted, listed, showable
 
 schema_app = typer.Typer(
@@ -54,11 +54,12 @@ def schema_init(
     if out is not None:
         check_schema_file(out, inputs=(table,), overwrite=overwrite)
     from oversafe.data import Schema, read_table
+    from oversafe.data.files import check_dropped
     from oversafe.data.infer import doubts
     from oversafe.data.misread import misread
 
     frame = read_table(table, separator=separator, decimal=decimal, encoding=encoding)
-    check_columns_given(drop or (), frame.columns)
+    check_dropped(drop or (), frame.columns)
     frame = frame.drop(columns=list(drop or ()))
     gaps, place = None, places(frame, table, label)
     if label is not None and label in frame.columns:
@@ -107,24 +108,22 @@ def schema_check(
     --json
     """
     from oversafe.data import Schema
-    from oversafe.data.encode import conform
     from oversafe.data.files import read_declared
     from oversafe.data.infer import doubts
     from oversafe.data.misfits import column_misfits
     from oversafe.data.misread import misread
 
     declared = Schema.from_toml(schema)
-    frame = read_declared(table, declared, separator=separator, decimal=decimal, encoding=encoding)
-    check_columns_given(drop or (), frame.columns)
-    frame = frame.drop(columns=list(drop or ()))
     declared = declared.drop(set(drop or ()).intersection(declared.names))
+    written: Any = {"separator": separator, "decimal": decimal, "encoding": encoding}
+    gaps = [] if declared.label is None else [declared.label]
+    frame, odd = read_declared(table, declared, **written, drop=drop or (), gaps=gaps)
+    outside = [cells.sentence(places(frame, table)) for cells in odd]
     place = places(frame, table, declared.label)
     if declared.label is not None:
-        frame = labelled(frame, declared.label, table, drop=drop_unlabelled)
-    doubtful = list(misread(declared, frame, place).values())
-    frame = conform(declared, frame, place)
-    doubtful += doubts(declared, frame)
-    outside = column_misfits(declared, frame)
+        frame = with_labels(frame, declared[declared.label], table, drop=drop_unlabelled)
+    doubtful = [*misread(declared, frame, place).values(), *doubts(declared, frame)]
+    outside += column_misfits(declared, frame)
     private = [c.name for c in declared if c.domain == "data" and not c.names_people]
     if json_output:
         facts = {
@@ -137,7 +136,7 @@ def schema_check(
         typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
         return
     if outside:
-        typer.echo(f"Values of {counted(len(outside), 'column')} are outside of what the schema declares:")
+        typer.echo("The table has values that the schema does not declare:")
         for sentence in outside:
             typer.echo(f"  {showable(sentence)}.")
     else:

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from oversafe.commands.consoles import note
 from oversafe.errors import InputError
-from oversafe.text import counted, did_you_mean, listed
+from oversafe.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from oversafe.data import Schema
+    from oversafe.data import Column, Schema
+    from oversafe.data.declared import OddCells
 
 DropUnlabelledOption = Annotated[
     bool,
@@ -31,14 +33,12 @@ _TOTALS = re.compile(
 )
 
 
-def check_columns_given(names: Iterable[str], columns: Iterable[str]) -> None:
-    """Refuse columns to be left out that the table does not have."""
-    known = list(columns)
-    if unknown := sorted(set(names).difference(known)):
-        raise InputError(
-            f"the table has no column {unknown[0]!r} to leave out{did_you_mean(unknown[0], known)}; "
-            f"its columns are {listed(known)}"
-        )
+def tell_odd(odd: Iterable[OddCells], place: Callable[[int], str], *, strict: bool = False) -> None:
+    """Tell the holder of cells that do not fit what is declared, or refuse them."""
+    for cells in odd:
+        if strict:
+            raise cells.refusal(place)
+        note(cells.sentence(place))
 
 
 def given_label(label: str | None, command: str) -> str:
@@ -71,6 +71,25 @@ def labelled(frame: pd.DataFrame, label: str, source: str, *, drop: bool) -> pd.
             raise InputError(f"no row has a label in {label!r}; name another column")
         return kept
     raise InputError(f"{unlabelled(frame, label, source)}; correct the file, or add --drop-unlabelled")
+
+
+def with_labels(
+    frame: pd.DataFrame, label: Column, source: str, *, drop: bool, strict: bool = False
+) -> pd.DataFrame:
+    """Return a table read by a schema with a label in every row: those without are dropped, or get the stand-in.
+
+    Nothing is refused but by whoever asks for it: whether all rows have a label is private.
+    """
+    if not frame[label.name].isna().any():
+        return frame
+    if drop or strict:
+        return labelled(frame, label.name, source, drop=drop)
+    if not label.missing:
+        sentence = unlabelled(frame, label.name, source)
+        it, counts = ("it", "counts") if frame[label.name].isna().sum() == 1 else ("they", "count")
+        note(f"{sentence}; {it} {counts} as {str(label.stand_in)!r} unless --drop-unlabelled is given")
+        frame[label.name] = frame[label.name].fillna(label.stand_in).astype(label.dtype)
+    return frame
 
 
 def unlabelled(frame: pd.DataFrame, label: str, source: str) -> str | None:

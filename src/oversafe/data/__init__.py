@@ -1,6 +1,7 @@
 """Tables and what their columns are: schema, encoding, files and the data sets of the papers."""
 
 from oversafe.data.bins import Bins
+from oversafe.data.cells import FileFormat
 from oversafe.data.column import Column
 from oversafe.data.counts import Counts
 from oversafe.data.datasets import Dataset, load_dataset
@@ -14,6 +15,7 @@ __all__ = [
     "Column",
     "Counts",
     "Dataset",
+    "FileFormat",
     "MisfitWarning",
     "Schema",
     "fold_one_hot",

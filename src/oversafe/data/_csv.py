@@ -1,12 +1,12 @@
-"""CSV as people send it: encoding, separator and decimal sign are found, and values survive a round trip.
+"""CSV as people send it: split into cells of text, and where nothing is declared, a guess at what they are.
 
-Every cell is split off as text first. A column then becomes numbers, booleans or dates only if all of its
-values agree, so that ``007`` or the country code ``NA`` is never changed by a guess about one cell.
+Every cell is split off as text first. Without a declaration encoding, separator and decimal sign are found, and a
+column becomes numbers, booleans or dates only if all of its values agree, so that ``007`` or the country code ``NA`` is
+never changed by a guess about one cell.
 """
 
 import codecs
 import re
-from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from gzip import GzipFile
@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
+from oversafe.data.cells import MISSING_MARKERS, FileFormat, check_separator
 from oversafe.errors import InputError
 
 # A comma is the likeliest of the four to occur inside text and numbers, so a tie goes to the others.
@@ -43,7 +44,7 @@ _MAGIC = (
     (b"\xfd7zXZ", "an xz file", "unpack it first"),
     (b"\x28\xb5\x2f\xfd", "a Zstandard file", "unpack it first"),
 )
-_MISSING = pa.array(["", "NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null"])
+_MISSING = pa.array(MISSING_MARKERS)
 _PROBE_ROWS = 1000
 _SAMPLE_BYTES = 1 << 20
 _SAMPLE_ROWS = 1000
@@ -52,6 +53,7 @@ _EXCEL_SEPARATOR = re.compile(rb'sep=([^"\0\r\n])(?:\r\n|\r|\n)', re.IGNORECASE)
 # A quote opens a field only at the field's start; 5" in the middle of one is an inch mark.
 _QUOTED = re.compile(r'(?:(?<=[\t;|,\r\n])|\A)"(?:[^"]++|"")*+"')
 _LINE_END = re.compile(r"\r\n|\r|\n")
+_LINE_END_BYTES = re.compile(rb"\r\n|\r|\n")
 
 _FORMULA = r"^('*[=+\-@\t\r])"
 _NEUTRALISED = r"^'('*[=+\-@\t\r])"
@@ -74,11 +76,11 @@ def parse(
     separator: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
-    cell_by_cell: bool | Collection[str] = False,
+    as_text: bool = False,
 ) -> pa.Table:
     """Return the table in a CSV file's bytes, each column in the type that all of its values share.
 
-    Its metadata say "," for "decimal" where a column was read so.
+    Its metadata say what encoding, separator and decimal sign were found.
 
     Parameters
     ----------
@@ -88,11 +90,39 @@ def parse(
         What error messages call the file.
     separator, decimal, encoding : str, optional
         Taken as given instead of being detected.
-    cell_by_cell : bool or collection of str
-        Whether the numbers and dates in a column of text are to read as in a column of numbers or dates; or in which.
+    as_text : bool
+        Whether every cell is to stay text, whatever the others are: numbers with a point, dates as 2024-12-31.
     """
     check_options(separator, decimal)
-    whole = _to_utf8(data, shown, encoding)
+    found = encoding
+    if as_text:
+        # One odd byte must not decide how the others are decoded.
+        whole = _decoded(data, shown, encoding or "utf-8")
+    elif encoding is None:
+        whole, found = _to_utf8(data, shown)
+    else:
+        whole = _exactly_decoded(data, shown, encoding)
+    names, columns, separator = _split_columns(whole, shown, separator, by_header=as_text)
+    sign = "."
+    if as_text:
+        columns = [_restore(_alike(column, decimal == ",")) for column in columns]
+    elif len(columns[0]):
+        columns, sign = _convert(columns, decimal or ("." if separator == "," else None))
+    table = pa.table(columns, names=names)
+    facts = {"encoding": found or "utf-8", "separator": separator, "decimal": decimal or sign}
+    return table.replace_schema_metadata(facts)
+
+
+def split(data: bytes, shown: str, file: FileFormat) -> pa.Table:
+    """Return the cells of a CSV file as text, split as its format says; empty ones without quotes are missing."""
+    names, columns, _ = _split_columns(_decoded(data, shown, file.encoding), shown, file.separator)
+    return pa.table(columns, names=names)
+
+
+def _split_columns(
+    whole: bytes, shown: str, separator: str | None, *, by_header: bool = False
+) -> tuple[list[str], list[pa.ChunkedArray], str]:
+    """Return the columns' names, their cells, and what is between them."""
     text = whole.lstrip(b"\r\n")
     if excel := _EXCEL_SEPARATOR.match(text):
         separator = separator or excel[1].decode()
@@ -100,18 +130,13 @@ def parse(
     if not text or text.isspace():
         raise InputError(f"{shown} is empty; expected a header line and rows")
     n_lines_skipped = len(_LINE_END.findall(whole[: len(whole) - len(text)].decode()))
-    separator = separator or detect_separator(text)
+    if separator is None:
+        # The header is public; the rows are not.
+        separator = detect_separator(_LINE_END_BYTES.split(text, maxsplit=1)[0] if by_header else text)
     cells = _split(text, separator, shown, n_lines_skipped)
-
     names = [column[0].as_py() or "" for column in cells.columns]
-    columns = [column.slice(1) for column in cells.columns]
     names = _restore(pa.array(names, pa.string())).to_pylist()
-    found = "."
-    if cells.num_rows > 1:
-        alike = [cell_by_cell if isinstance(cell_by_cell, bool) else name in cell_by_cell for name in names]
-        columns, found = _convert(columns, decimal or ("." if separator == "," else None), alike)
-    table = pa.table(columns, names=names)
-    return table.replace_schema_metadata({"decimal": decimal or found})
+    return names, [column.slice(1) for column in cells.columns], separator
 
 
 def render(
@@ -151,8 +176,8 @@ def separator_of(data: bytes) -> str | None:
 
 
 def check_options(separator: str | None, decimal: str | None) -> None:
-    if separator is not None and (len(separator) != 1 or not separator.isascii() or separator in '"\r\n\0'):
-        raise InputError(f"separator is {separator!r}; give a single character such as ',' ';' or '\\t'")
+    if separator is not None:
+        check_separator(separator)
     if decimal not in (None, ".", ","):
         raise InputError(f"decimal is {decimal!r}; give '.' or ','")
 
@@ -160,25 +185,40 @@ def check_options(separator: str | None, decimal: str | None) -> None:
 # Encoding
 
 
-def _to_utf8(data: bytes, shown: str, encoding: str | None) -> bytes:
-    if encoding is not None:
-        try:
-            return data.decode(encoding).removeprefix("\ufeff").encode()
-        except LookupError:
-            raise InputError(
-                f"encoding is {encoding!r}, which is not known; give one such as 'utf-8' or 'cp1252'"
-            ) from None
-        except UnicodeError as error:
-            raise InputError(
-                f"{shown} cannot be read as {encoding} ({error}); leave encoding out to have it detected"
-            ) from None
+def _exactly_decoded(data: bytes, shown: str, encoding: str) -> bytes:
+    """Return the file as UTF-8, or refuse what its encoding does not have."""
+    try:
+        return data.decode(encoding).removeprefix("\ufeff").encode()
+    except LookupError:
+        raise InputError(
+            f"encoding is {encoding!r}, which is not known; give one such as 'utf-8' or 'cp1252'"
+        ) from None
+    except UnicodeError as error:
+        raise InputError(
+            f"{shown} cannot be read as {encoding} ({error}); leave encoding out to have it detected"
+        ) from None
+
+
+def _decoded(data: bytes, shown: str, encoding: str) -> bytes:
+    """Return the file as UTF-8; bytes that its encoding does not have become a mark, each by itself."""
+    _refuse_other_files(data, shown)
+    if codecs.lookup(encoding).name == "utf-8":
+        data = data.removeprefix(codecs.BOM_UTF8)
+        whole = data if _is_utf8(data) else data.decode(errors="replace").encode()
+    else:
+        whole = data.decode(encoding, errors="replace").removeprefix("\ufeff").encode(errors="replace")
+    return whole.replace(b"\0", "\ufffd".encode()) if b"\0" in whole else whole
+
+
+def _to_utf8(data: bytes, shown: str) -> tuple[bytes, str]:
+    """Return the file as UTF-8, and the encoding that it was found to have."""
     for mark, name in _BOMS:
         if data.startswith(mark):
-            return _decode(data, name, shown).removeprefix("\ufeff").encode()
+            return _decode(data, name, shown).removeprefix("\ufeff").encode(), name
     _refuse_binary(data, shown)
     if _is_utf8(data):
-        return data
-    return _decode(data, "cp1252", shown).encode()
+        return data, "utf-8"
+    return _decode(data, "cp1252", shown).encode(), "cp1252"
 
 
 def _decode(data: bytes, encoding: str, shown: str) -> str:
@@ -203,7 +243,8 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-def _refuse_binary(data: bytes, shown: str) -> None:
+def _refuse_other_files(data: bytes, shown: str) -> None:
+    """Refuse what shows by its first bytes that it is no text."""
     if data.startswith(b"PK\x03\x04"):
         if b"xl/" in data:
             raise InputError(
@@ -213,6 +254,10 @@ def _refuse_binary(data: bytes, shown: str) -> None:
     for magic, kind, remedy in _MAGIC:
         if data.startswith(magic):
             raise InputError(f"{shown} is named like text but seems to be {kind}; {remedy}")
+
+
+def _refuse_binary(data: bytes, shown: str) -> None:
+    _refuse_other_files(data, shown)
     if b"\0" in data:
         raise InputError(
             f"{shown} is named like text but seems to be a binary file (it has NUL bytes); "
@@ -339,13 +384,11 @@ def _first_line(error: Exception) -> str:
 # From text to types
 
 
-def _convert(
-    columns: list[pa.ChunkedArray], decimal: str | None, alike: list[bool]
-) -> tuple[list[pa.ChunkedArray], str]:
+def _convert(columns: list[pa.ChunkedArray], decimal: str | None) -> tuple[list[pa.ChunkedArray], str]:
     """Return the columns in their types, and the decimal sign: a comma if that of any is one."""
     with ThreadPoolExecutor(max_workers=pa.cpu_count()) as pool:
         if decimal is not None:
-            return list(pool.map(_typed, columns, repeat(decimal == ","), alike)), decimal
+            return list(pool.map(_typed, columns, repeat(decimal == ","))), decimal
         signs = list(pool.map(_decimal_sign, columns))
         comma_elsewhere = "," in signs and "." not in signs
         point_elsewhere = "." in signs and "," not in signs
@@ -353,7 +396,7 @@ def _convert(
         # taken as a decimal sign. Where they contradict 1,234, it stays text rather than be wrong.
         is_comma = {",": True, ",?": not point_elsewhere, ".?": comma_elsewhere}
         commas = [is_comma.get(sign, False) for sign in signs]
-        return list(pool.map(_typed, columns, commas, alike)), "," if any(commas) else "."
+        return list(pool.map(_typed, columns, commas)), "," if any(commas) else "."
 
 
 def _decimal_sign(column: pa.ChunkedArray) -> str:
@@ -375,7 +418,7 @@ def _decimal_sign(column: pa.ChunkedArray) -> str:
     return ""
 
 
-def _typed(column: pa.ChunkedArray, decimal_comma: bool, alike: bool) -> pa.ChunkedArray:
+def _typed(column: pa.ChunkedArray, decimal_comma: bool) -> pa.ChunkedArray:
     if column.null_count == len(column):
         return pa.chunked_array([pa.nulls(len(column), pa.float64())])
     probe = _clean(column.slice(0, _PROBE_ROWS))
@@ -389,7 +432,7 @@ def _typed(column: pa.ChunkedArray, decimal_comma: bool, alike: bool) -> pa.Chun
                 break
         if (converted := kind(text)) is not None:
             return converted
-    return _restore(_alike(column, decimal_comma) if alike else column)
+    return _restore(column)
 
 
 def _alike(column: pa.ChunkedArray, decimal_comma: bool) -> pa.ChunkedArray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,8 @@ from oversafe.data._arrow import reason_of, to_frame
 from oversafe.data._databases import URL, open_database
 from oversafe.data._kernels import bin_numbers
 from oversafe.data.bins import Bins
-from oversafe.data.column import value_key
+from oversafe.data.cells import is_name, places_of
+from oversafe.data.column import as_number
 from oversafe.data.counts import CodeSource, code_type
 from oversafe.data.encode import whole_codes
 from oversafe.data.files import parquet_files
@@ -45,8 +45,13 @@ _NANOSECONDS = {
 }
 
 
-def open_table(source: str | os.PathLike[str], *, memory_limit: str | None = None) -> Any:
-    """Return the Ibis table of a Parquet file, a folder of them, or a database address."""
+def open_table(source: str | os.PathLike[str] | pa.Table, *, memory_limit: str | None = None) -> Any:
+    """Return the Ibis table of a Parquet file, a folder of them, a database address, or a table of Arrow."""
+    if isinstance(source, pa.Table):
+        import ibis
+
+        connection = ibis.duckdb.connect()
+        return connection.create_table("given", source, temp=True)
     if isinstance(source, str) and URL.match(source):
         return open_database(source)
     path, shown = Path(source), repr(os.fspath(source))
@@ -266,7 +271,7 @@ def cells_of(bins: Bins, values: pa.Array) -> NDArray[Any]:
     else:
         return _cells_of_distinct(bins, values)
     cells = np.empty(len(numbers), dtype=code_type([bins.n_cells]))
-    bin_numbers(numbers, bins.edges, bins.n_values if column.missing else 0, cells)
+    bin_numbers(numbers, bins.edges, bins.gap_cell, cells)
     return cells
 
 
@@ -288,7 +293,7 @@ def _cells_of_distinct(bins: Bins, values: pa.Array) -> NDArray[Any]:
     distinct = pa.table({"": coded.dictionary})
     own = bins.assign(to_frame(distinct)[""])
     # The last one is for missing values.
-    lookup = np.append(own, bins.n_values if bins.column.missing else 0).astype(code_type([bins.n_cells]))
+    lookup = np.append(own, bins.gap_cell).astype(code_type([bins.n_cells]))
     places = pc.fill_null(coded.indices, len(own)).to_numpy(zero_copy_only=False)
     return lookup[places]
 
@@ -298,7 +303,7 @@ def cell_expression(bins: Bins, values: Any) -> Any | None:
     import ibis
 
     column, kind = bins.column, values.type()
-    missing = bins.n_values if column.missing else 0
+    missing = bins.gap_cell
     if column.is_number and not bins.n_values:
         return ibis.literal(0)
     if column.is_category:
@@ -347,20 +352,19 @@ def _category_expression(bins: Bins, values: Any, missing: int) -> Any | None:
 
     kind = values.type()
     categories = list(bins.column.categories or ())
-    keys = [value_key(category) for category in categories]
     if kind.is_string():
-        # Text such as "1.0" is the category 1; what is like that in other ways only value_key knows.
-        if not all(
-            isinstance(c, str) and key == c and _numeric(key) is None
-            for c, key in zip(categories, keys, strict=True)
-        ):
+        # Text such as "1.0" is the category 1; where categories are numbers or dates, only their places know.
+        if not all(is_name(category) for category in categories):
             return None
         cases: list[tuple[Any, int]] = [(category, i) for i, category in enumerate(categories)]
     elif kind.is_integer() or kind.is_boolean() or kind.is_floating():
         first: dict[float | int, int] = {}
-        for i, key in enumerate(keys):
-            if (number := _numeric(key)) is not None:
-                first.setdefault(number, i)
+        for category in categories:
+            if (
+                not np.isnan(number := as_number(category))
+                and (place := places_of(tuple(categories)).place(number)) >= 0
+            ):
+                first[number] = place
         if kind.is_boolean():
             # Missing values are none of the cases, also as 0.
             values = values.ifelse(1, ibis.ifelse(values.isnull(), -1, 0))
@@ -373,12 +377,3 @@ def _category_expression(bins: Bins, values: Any, missing: int) -> Any | None:
     if not cases:
         return ibis.literal(missing)
     return values.cases(*cases, else_=missing)
-
-
-def _numeric(key: str | None) -> float | int | None:
-    """Return the number whose key this is, if it is a number's."""
-    for kind in (int, float):
-        with suppress(TypeError, ValueError):
-            number = kind(key)  # type: ignore[arg-type]
-            return number if value_key(number) == key else None
-    return None

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oversafe.checks import check_count
-from oversafe.data.column import Column, check_long_categories
+from oversafe.data.column import Column
 from oversafe.data.encode import column_codes, column_values, domain_codes
 from oversafe.errors import InputError
 
@@ -43,8 +43,6 @@ class Bins:
             raise InputError(
                 f"column {self.column.name!r} has no minimum and maximum; declare them in the schema"
             )
-        # A single missing value makes floats of a column of integers, which would move such numbers.
-        check_long_categories(self.column)
         if self.column.kind == "integer" and max(map(abs, self.column.bounds or (0,))) > 2**53:
             raise InputError(
                 f"column {self.column.name!r} has whole numbers beyond 2^53; declare it identifier, or "
@@ -88,14 +86,24 @@ class Bins:
         """Return each value's cell; what lies outside the domain goes to its nearest end or to missing."""
         codes = column_codes(self.column, values, strict=False)
         gaps = np.isnan(codes)
-        if self.column.is_number and self.n_values:
-            edges = self.edges
-            places = np.searchsorted(edges, np.where(gaps, edges[0], codes), side="right") - 1
-            codes = places.astype(np.float64)
-        cells = np.clip(np.where(gaps, 0, codes), 0, max(self.n_values - 1, 0)).astype(np.int64)
-        # Without a cell for missing values they count as the first one: a fixed choice, not the data's.
-        cells[gaps] = self.n_values if self.column.missing else 0
+        cells = self._cells(np.where(gaps, 0.0, codes))
+        cells[gaps] = self.gap_cell
         return cells
+
+    def _cells(self, codes: NDArray[np.float64]) -> NDArray[np.int64]:
+        if self.column.is_number and self.n_values:
+            codes = (np.searchsorted(self.edges, codes, side="right") - 1).astype(np.float64)
+        return np.clip(codes, 0, max(self.n_values - 1, 0)).astype(np.int64)
+
+    @property
+    def gap_cell(self) -> int:
+        """The cell of what is missing or cannot be read: one of its own, or that of the column's stand-in."""
+        if self.column.missing:
+            return self.n_values
+        if self.column.stand_in is None:
+            return 0
+        code = column_codes(self.column, pd.Series([self.column.stand_in], dtype=object), strict=False)
+        return int(self._cells(code)[0])
 
     def draw(self, cells: NDArray[np.int64], rng: np.random.Generator) -> pd.Series:
         """Return a value for each cell, uniform within an interval at the column's own resolution."""

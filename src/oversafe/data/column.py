@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
+from oversafe.data.cells import text_number
 from oversafe.data.dates import as_date
 from oversafe.errors import InputError
 from oversafe.text import shorten
@@ -30,6 +31,7 @@ RESOLUTIONS = ("D", "h", "min", "s", "ms", "us", "ns")
 _NULLABLE = {f"{u}int{b}": f"{u.upper()}Int{b}" for u in ("", "u") for b in (8, 16, 32, 64)}
 _NULLABLE["bool"] = "boolean"
 _USUAL_DTYPE = {"continuous": "float64", "integer": "int64", "datetime": "datetime64[us]"}
+_CATEGORY_TYPES = (str, bool, int, float, np.generic, date, datetime)
 _FACTS: dict[str, tuple[str, tuple[type, ...]]] = {
     "name": ("text", (str,)),
     "kind": ("text", (str,)),
@@ -41,8 +43,8 @@ _FACTS: dict[str, tuple[str, tuple[type, ...]]] = {
     "categories": ("a list", (tuple, NoneType)),
     "domain": ("text", (str,)),
     "source": ("text", (str,)),
+    "fallback": ("a value that the column may have", (*_CATEGORY_TYPES, NoneType)),
 }
-_CATEGORY_TYPES = (str, bool, int, float, np.generic, date, datetime)
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,9 @@ class Column:
         Where all of this comes from: "public", "private estimate" or "data".
     source : str
         For a public domain, who published it.
+    fallback : optional
+        What a cell counts as that cannot be read, or is missing where no value may be: one of the categories, or a
+        number or a date between the bounds. The first category, or the minimum, when not given.
     """
 
     name: str
@@ -83,6 +88,7 @@ class Column:
     categories: tuple[Any, ...] | None = None
     domain: Domain = "data"
     source: str = ""
+    fallback: Any = None
 
     def __post_init__(self) -> None:
         for fact in ("bounds", "categories"):
@@ -115,6 +121,8 @@ class Column:
             object.__setattr__(self, "bounds", self._checked_bounds())
         if self.categories is not None:
             self._check_categories()
+        if self.fallback is not None:
+            object.__setattr__(self, "fallback", self._checked_fallback())
 
     def _fitting_dtype(self) -> str:
         """The dtype if it can hold the kind, else the usual one: a number may have been read as text."""
@@ -198,9 +206,37 @@ class Column:
         if len(set(self.categories or ())) != len(self.categories or ()):
             raise InputError(f"column {self.name!r} lists a category twice; list each once")
         try:
-            pd.Series(list(self.categories or ()), dtype=object).astype(types.pandas_dtype(self.dtype))
+            stored = pd.Series(list(self.categories or ()), dtype=object).astype(
+                types.pandas_dtype(self.dtype)
+            )
+            told_apart = stored.nunique() == len(stored)
         except (TypeError, ValueError, OverflowError):
+            told_apart = False
+        if not told_apart:
+            # Numbers cannot hold "other", nor tell "1.10" from "1.1".
             object.__setattr__(self, "dtype", "category")
+
+    def _checked_fallback(self) -> Any:
+        value, wanted = self.fallback, "one of its categories"
+        if self.is_category:
+            known = value in (self.categories or ())
+        else:
+            wanted = "a value between its minimum and maximum"
+            value = self._as_stamp(value) if self.kind == "datetime" else value
+            known = self.bounds is not None and not isinstance(value, str | bool)
+            known = known and self.bounds[0] <= value <= self.bounds[1]  # type: ignore[index]
+        if not known:
+            raise InputError(f"column {self.name!r} has the fallback {self.fallback!r}; give {wanted}")
+        return value
+
+    @property
+    def stand_in(self) -> Any:
+        """What a cell counts as that cannot be read, where values may not be missing."""
+        if self.fallback is not None:
+            return self.fallback
+        if self.is_category:
+            return self.categories[0] if self.categories else None
+        return None if self.bounds is None else self.bounds[0]
 
     @property
     def is_number(self) -> bool:
@@ -253,22 +289,10 @@ def value_key(value: Any) -> str | None:
     return None if number != number else _number_key(number)
 
 
-def long_numbers(values: Iterable[Any]) -> list[Any]:
-    """Return the whole numbers that are not the same as floats, which one missing value would make of them."""
-    return [v for v in values if isinstance(v, int | np.integer) and abs(int(v)) >= 2**53]
-
-
-def check_long_categories(column: Column) -> None:
-    """Refuse public categories that one missing value would make others of."""
-    if column.domain == "public" and long_numbers(column.categories or ()):
-        raise InputError(
-            f"column {column.name!r} has categories that are whole numbers beyond 2^53; give them as text, in the "
-            "table and in the schema"
-        )
-
-
 def as_number(value: Any) -> float:
     """Return a value as a float, NaN if it is no number."""
+    if isinstance(value, str):
+        return text_number(value)
     if isinstance(value, complex | np.complexfloating) and value.imag == 0:
         value = value.real
     try:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from dataclasses import replace
-from datetime import date
 from typing import Any
 
 import numpy as np
@@ -13,8 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from oversafe.data.column import Column, as_number, long_numbers, value_key
-from oversafe.data.dates import iso_date
+from oversafe.data.cells import places_of
+from oversafe.data.column import Column, as_number
+from oversafe.data.dates import as_date
 from oversafe.data.misread import Place, Reading, as_dates, as_numbers, remedy_of, row_of
 from oversafe.data.schema import Schema, check_columns, check_table
 from oversafe.errors import InputError
@@ -26,7 +25,6 @@ _WHOLE = 2**53
 _MOST_CELLS = 500_000_000
 # pandas and numpy have different names for a minute.
 _NUMPY_UNITS = {"min": "m"}
-_DATE = re.compile(r"-?\d{4,6}-\d{2}")
 
 
 def conform(schema: Schema, table: pd.DataFrame, place: Place = row_of) -> pd.DataFrame:
@@ -176,25 +174,11 @@ def _category_positions(column: Column, values: pd.Series) -> NDArray[np.int64]:
         if (places >= 0).all():
             # As below, but categories by the million are not gone through one by one.
             return np.append(places, -1)[codes].astype(np.int64)
-    exact = {str(category): i for i, category in enumerate(column.categories or ())}
-    alike: dict[str | None, int] = {None: -1}
-    for i, category in enumerate(column.categories or ()):
-        alike.setdefault(value_key(category), i)
-
-    # Such numbers are told apart only where they are stored as whole ones.
-    long = {number: exact[str(number)] for number in long_numbers(column.categories or ())}
-
-    def place(value: Any) -> int:
-        if isinstance(value, str) and value in exact:
-            return exact[value]
-        if long and isinstance(value, int | np.integer) and value in long:
-            return long[value]
-        return alike.get(value_key(value), -1)
-
+    places_by = places_of(column.categories or ())
     if values.dtype == object:
-        return np.array([place(value) for value in values], dtype=np.int64)
+        return np.array([places_by.place(value) for value in values], dtype=np.int64)
     codes, distinct = pd.factorize(values)
-    return np.array([*(place(value) for value in distinct), -1], dtype=np.int64)[codes]
+    return np.array([*(places_by.place(value) for value in distinct), -1], dtype=np.int64)[codes]
 
 
 def _cast(column: Column, values: pd.Series) -> pd.Series:
@@ -251,7 +235,7 @@ def column_codes(column: Column, values: pd.Series, *, strict: bool = True) -> N
         return np.where(positions < 0, np.nan, positions.astype(np.float64))
     if column.kind == "datetime":
         if not strict:
-            values = _dates_within(column, values)
+            values = dates_of(column, values)
         return whole_codes(column, ticks_of(column, values), values.isna().to_numpy())
     if not strict:
         numbers = _numbers(values)
@@ -282,7 +266,7 @@ def outside_domain(column: Column, values: pd.Series) -> NDArray[np.bool_]:
         # In whole units, as in codes: the last day ends at midnight. What is no date is below all of them.
         free = replace(column, bounds=None, resolution=column.resolution or "us")
         low, high = (_ticks(free, bound) for bound in column.bounds)
-        ticks = ticks_of(free, _dates_within(free, values))
+        ticks = ticks_of(free, dates_of(free, values))
         return present & ~((ticks >= low) & (ticks <= high))
     numbers = _numbers(values)
     low, high = column.bounds
@@ -304,20 +288,14 @@ def _numbers(values: pd.Series) -> NDArray[np.float64]:
     return np.array([as_number(value) for value in values], dtype=np.float64)
 
 
-def _dates_within(column: Column, values: pd.Series) -> pd.Series:
+def dates_of(column: Column, values: pd.Series) -> pd.Series:
     """Return values as dates without a zone between the column's bounds, missing where they are no dates."""
     low, high = (_plain_date(b) for b in column.bounds) if column.bounds is not None else (None, None)
 
     def within(value: Any) -> pd.Timestamp:
         # A number is no date: which one it would be depends on how the column is stored.
-        if isinstance(value, str):
-            value = iso_date(value)
-        if not isinstance(value, date | np.datetime64) and not (
-            isinstance(value, str) and _DATE.match(value)
-        ):
-            return pd.NaT
         try:
-            stamp = _plain_date(pd.Timestamp(value))
+            stamp = _plain_date(as_date(value))
         except (TypeError, ValueError, OverflowError):
             return pd.NaT
         if stamp is pd.NaT or low is None:

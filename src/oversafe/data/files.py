@@ -6,8 +6,9 @@ import gzip
 import os
 import tempfile
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -20,9 +21,13 @@ from oversafe.checks import check_pandas
 from oversafe.data import _csv
 from oversafe.data._arrow import check_names, reason_of, to_arrow, to_frame
 from oversafe.data._databases import URL, read_database, write_database
+from oversafe.data.misfits import warn_of_cells
+from oversafe.data.schema import DETECTED
 from oversafe.errors import InputError
+from oversafe.text import did_you_mean, listed
 
 if TYPE_CHECKING:
+    from oversafe.data.declared import OddCells
     from oversafe.data.schema import Schema
 
 _TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
@@ -42,40 +47,43 @@ _UNREADABLE = (
 
 
 def read_table(
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | pa.Table,
     *,
     separator: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
-    cell_by_cell: bool | Collection[str] = False,
+    schema: Schema | None = None,
 ) -> pd.DataFrame:
     """Return the table in a file, a folder of Parquet files or a database.
 
+    Without a schema what the columns are is found from all of their values. With one every cell is read by itself, by
+    its declaration alone, so that no row decides how another is read.
+
     Parameters
     ----------
-    source : str or path
+    source : str, path or pyarrow.Table
         A ``.csv``, ``.tsv`` or ``.txt`` file (also with ``.gz``), a ``.parquet`` file, a folder of Parquet
         files with the same columns, or a database URL with the table behind ``#``:
         ``duckdb://path/to/file.ddb#table``, ``postgres://user@host/database#schema.table``,
-        ``sqlite://path#table``, ``pyspark://#table``.
+        ``sqlite://path#table``, ``pyspark://#table``. A table of Arrow is for those who have one and a schema.
     separator : str, optional
-        The character between the fields of a CSV file; detected if left out.
+        The character between the fields of a CSV file. If left out, the schema's; without a schema it is detected.
     decimal : {".", ","}, optional
-        The decimal sign of a CSV file. If left out, it is found for each column; a comma is considered only
-        where it does not separate the fields.
+        The decimal sign of a CSV file. If left out, the schema's; without a schema it is found for each column, and a
+        comma is considered only where it does not separate the fields.
     encoding : str, optional
-        The encoding of a CSV file. If left out: UTF-8 or UTF-16 by its mark, else UTF-8, else Windows-1252.
-    cell_by_cell : bool or collection of str, default=False
-        Whether a cell of a CSV file is to mean the same whatever the other rows are, or in which columns. One word in
-        a column of numbers makes text of the column; the numbers and dates in it are then given with a point, as
-        2024-12-31, and without a % sign, and what is missing in numbers is missing there. Also give ``decimal``.
+        The encoding of a CSV file. If left out, the schema's; without a schema UTF-8 or UTF-16 by its mark, else UTF-8,
+        else Windows-1252.
+    schema : Schema, optional
+        What its columns are. A cell that cannot be read becomes missing where values may be missing, else the
+        column's fallback, and a :class:`MisfitWarning` says how many there are.
 
     Returns
     -------
     pandas.DataFrame
         Integers, floats, booleans, dates or text. Integers and booleans with missing values have the
-        nullable dtypes ``Int64`` and ``boolean``. ``attrs["decimal"]`` is "," where a CSV file was read so;
-        :meth:`Schema.infer` takes it from there.
+        nullable dtypes ``Int64`` and ``boolean``. With a schema, its dtypes. ``attrs`` says how a CSV file was found to
+        be written; :meth:`Schema.infer` takes it from there.
 
     Raises
     ------
@@ -112,27 +120,78 @@ def read_table(
     0   1.80       75
     1   1.65     <NA>
     """
-    if isinstance(source, str) and URL.match(source):
-        table, shown = read_database(source)
-    elif isinstance(source, str | os.PathLike):
-        path, shown = Path(source), repr(os.fspath(source))
-        try:
-            table = _read_path(
-                path,
-                shown,
-                separator=separator,
-                decimal=decimal,
-                encoding=encoding,
-                cell_by_cell=cell_by_cell,
-            )
-        except OSError as error:
-            raise InputError(
-                f"{shown} cannot be read ({error.strerror or error}); check the path and its rights"
-            ) from None
-    else:
+    options: Any = {"separator": separator, "decimal": decimal, "encoding": encoding}
+    if schema is None:
+        return _read_untold(source, **options)
+    frame, odd = read_declared(source, schema, **options)
+    for cells in odd:
+        warn_of_cells(cells)
+    return frame
+
+
+def read_declared(
+    source: str | os.PathLike[str] | pa.Table,
+    schema: Schema,
+    *,
+    separator: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    drop: Collection[str] = (),
+    gaps: Collection[str] = (),
+) -> tuple[pd.DataFrame, list[OddCells]]:
+    """Return the table in a source as its schema declares it, and the cells that do not fit, for its holder alone.
+
+    Parameters
+    ----------
+    source : str or path
+        As in :func:`read_table`.
+    schema : Schema
+        What its columns are, without those to leave out.
+    separator, decimal, encoding : str, optional
+        In place of the schema's.
+    drop : collection of str
+        Columns to leave out; those that the table has not are refused.
+    gaps : collection of str
+        Columns in which what is missing stays missing, whatever is declared.
+    """
+    from oversafe.data.declared import declared_table
+
+    given: dict[str, Any] = {"separator": separator, "decimal": decimal, "encoding": encoding}
+    file = replace(schema.file, **{fact: value for fact, value in given.items() if value is not None})
+    table, shown = _read(source, file=file)
+    check_names(table.column_names, shown)
+    check_dropped(drop, table.column_names)
+    try:
+        return declared_table(table.drop_columns([*set(drop)]), replace(schema, file=file), gaps=gaps)
+    except _UNREADABLE as error:
         raise InputError(
-            f"the source is a {type(source).__name__}; give a path or a database URL with #table"
+            f"{shown} has columns of types that cannot be used ({reason_of(error)}); export it again"
+        ) from None
+
+
+def read_as_text(
+    source: str | os.PathLike[str] | pa.Table,
+    *,
+    separator: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+) -> pd.DataFrame:
+    """Return the table in a source, of a CSV file every cell as text, so that no row decides how another is read."""
+    return _read_untold(source, separator=separator, decimal=decimal, encoding=encoding, as_text=True)
+
+
+def check_dropped(names: Iterable[str], columns: Iterable[str]) -> None:
+    """Refuse columns to be left out that the table does not have."""
+    known = list(columns)
+    if unknown := sorted(set(names).difference(known)):
+        raise InputError(
+            f"the table has no column {unknown[0]!r} to leave out{did_you_mean(unknown[0], known)}; "
+            f"its columns are {listed(known)}"
         )
+
+
+def _read_untold(source: str | os.PathLike[str] | pa.Table, **options: Any) -> pd.DataFrame:
+    table, shown = _read(source, **options)
     check_names(table.column_names, shown)
     if table.num_rows == 0:
         raise InputError(f"the table has no rows: {shown} has column names only; expected at least one row")
@@ -142,34 +201,29 @@ def read_table(
         raise InputError(
             f"{shown} has values that cannot be used ({reason_of(error)}); export it again"
         ) from None
-    if (table.schema.metadata or {}).get(b"decimal") == b",":
-        frame.attrs["decimal"] = ","
+    found = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+    if "separator" in found:
+        frame.attrs[DETECTED] = {fact: found[fact] for fact in ("encoding", "separator", "decimal")}
     return frame
 
 
-def read_declared(
-    source: str | os.PathLike[str],
-    schema: Schema | None,
-    *,
-    separator: str | None = None,
-    decimal: str | None = None,
-    encoding: str | None = None,
-) -> pd.DataFrame:
-    """Return the table in a source as `read_table` does, in a CSV file the decimal sign and numbers as a schema says.
-
-    Then no row decides how another one is read, but by a value that does not fit the schema, which is refused.
-    """
-    if schema is None:
-        return read_table(source, separator=separator, decimal=decimal, encoding=encoding)
-    # Dates are read one by one where they are text, with the day first if points are between.
-    numbers = [column.name for column in schema if column.kind in ("continuous", "integer")]
-    return read_table(
-        source,
-        separator=separator,
-        decimal=decimal or schema.decimal,
-        encoding=encoding,
-        cell_by_cell=numbers,
-    )
+def _read(source: str | os.PathLike[str] | pa.Table, **csv_options: Any) -> tuple[pa.Table, str]:
+    """Return the table in a source, and what messages call it."""
+    if isinstance(source, pa.Table):
+        return source, "the table"
+    if isinstance(source, str) and URL.match(source):
+        return read_database(source)
+    if not isinstance(source, str | os.PathLike):
+        raise InputError(
+            f"the source is a {type(source).__name__}; give a path or a database URL with #table"
+        )
+    path, shown = Path(source), repr(os.fspath(source))
+    try:
+        return _read_path(path, shown, **csv_options), shown
+    except OSError as error:
+        raise InputError(
+            f"{shown} cannot be read ({error.strerror or error}); check the path and its rights"
+        ) from None
 
 
 def is_text_file(source: str | os.PathLike[str]) -> bool:
@@ -312,7 +366,9 @@ def _read_path(path: Path, shown: str, **csv_options: Any) -> pa.Table:
         return _read_parquet(path, shown)
     if ending in _TEXT_ENDINGS:
         data = path.read_bytes()
-        return _csv.parse(_unpack(data, shown) if ending.endswith(".gz") else data, shown, **csv_options)
+        data = _unpack(data, shown) if ending.endswith(".gz") else data
+        file = csv_options.pop("file", None)
+        return _csv.split(data, shown, file) if file is not None else _csv.parse(data, shown, **csv_options)
     if ending.startswith((".xls", ".ods")):
         raise InputError(
             f"{shown} is {'an Excel' if ending.startswith('.xls') else 'a spreadsheet'} workbook, which is not read; "

@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oversafe.data.column import as_cells, as_frame, as_number, long_numbers
+from oversafe.data.cells import check_spellings
+from oversafe.data.column import Column, as_cells, as_frame
 from oversafe.errors import InputError
-from oversafe.text import counted, listed
+from oversafe.text import counted
 
 # The attacks and several methods go through the classes one by one.
 MOST_CLASSES = 1000
@@ -50,25 +51,14 @@ def as_labels(y: Any) -> NDArray[Any]:
     return labels.ravel() if labels.ndim == 2 and labels.shape[1] == 1 else labels
 
 
-def check_long_classes(classes: Sequence[Any]) -> None:
-    """Refuse declared classes that are not the same as floats: one missing label makes floats of whole numbers."""
-    if long := long_numbers(classes):
-        raise InputError(
-            f"the class {long[0]!r} was declared, a whole number beyond 2^53; give such labels as text"
-        )
-
-
-def check_label_kind(dtype: Any, classes: Sequence[Any]) -> None:
-    """Refuse numbers where text is declared: every label would count as the first class.
-
-    A kind of labels is public, as other dtypes are. Single labels that are not declared raise no error, which would
-    tell of them.
-    """
-    if getattr(dtype, "kind", "O") in "biuf" and all(np.isnan(as_number(label)) for label in classes):
-        raise InputError(
-            f"the labels are numbers, and the classes {listed([str(label) for label in classes])} are declared; "
-            "declare the numbers (scikit-learn's own voting and calibration pass numbers in place of text)"
-        )
+def check_class_spellings(classes: Sequence[Any], y: Any) -> None:
+    """Refuse declared classes that are one label in several spellings, unless the labels were read by them."""
+    label = Column(
+        "label", "categorical", "object", categories=tuple(classes), domain="public", source="declared"
+    )
+    if not isinstance(y, pd.Series):
+        y = pd.Series(dtype=object)
+    check_spellings(label, y, "there are the classes")
 
 
 def found_classes(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oversafe.data.column import Column
+from oversafe.data.declared import OddCells
 from oversafe.data.encode import outside_domain
 from oversafe.data.schema import Schema
 from oversafe.text import counted, listed, shorten
@@ -87,7 +87,12 @@ def _stand_in(column: Column) -> str:
         return "the nearest end of the range"
     if column.missing or not column.categories:
         return "missing"
-    return f"the first category, {shorten(str(column.categories[0]), 60)!r}, or as none"
+    return repr(shorten(str(column.stand_in), 60))
+
+
+def warn_of_cells(odd: OddCells, stacklevel: int = 2) -> None:
+    """Warn of cells that a declaration cannot read."""
+    warnings.warn(odd.sentence() + _FOR_THE_HOLDER, MisfitWarning, stacklevel=stacklevel + 1)
 
 
 def warn_of_columns(schema: Schema, table: pd.DataFrame, stacklevel: int = 2) -> None:
@@ -103,11 +108,9 @@ def warn_of_columns(schema: Schema, table: pd.DataFrame, stacklevel: int = 2) ->
             warnings.warn(sentence + _FOR_THE_HOLDER, MisfitWarning, stacklevel=stacklevel + 1)
 
 
-def warn_of_labels(
-    classes: Sequence[Any], places: NDArray[Any], labels: pd.Series, stacklevel: int = 2
-) -> None:
+def warn_of_labels(label: Column, places: NDArray[Any], labels: pd.Series, stacklevel: int = 2) -> None:
     """Warn of labels that are no declared class, whose place is below 0 or missing, and of classes without a row."""
-    known = places >= 0
+    known, classes = places >= 0, label.categories or ()
     empty = np.flatnonzero(np.bincount(places[known].astype(np.int64), minlength=len(classes)) == 0)
     # As text: what is no label may be a list, and an error would tell of it.
     odd = list(dict.fromkeys(_text(label) for label in labels[~known].head(_ROWS)))
@@ -117,7 +120,7 @@ def warn_of_labels(
     if odd:
         found.append(
             f"{counted(int((~known).sum()), 'row')} with the labels {listed(odd)}, which are not declared, "
-            f"count as {shorten(str(classes[0]), 60)!r}"
+            f"count as {shorten(str(label.stand_in), 60)!r}"
         )
     if len(empty):
         found.append(f"no row is itself labelled {listed([str(classes[i]) for i in empty.tolist()])}")

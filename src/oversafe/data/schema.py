@@ -7,7 +7,7 @@ import shlex
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ import pandas as pd
 import tomli_w
 
 from oversafe.checks import check_pandas
+from oversafe.data.cells import FileFormat, check_spellings
 from oversafe.data.column import Column
 from oversafe.errors import InputError
 from oversafe.text import MOST_NAMES, counted, did_you_mean, listed, shorten
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _VERSION = 1
+# Under this name a table that was read from a CSV file keeps how it was found to be written.
+DETECTED = "oversafe:file"
 _QUOTES = "„“”‟\u201a\u2018\u2019«»"
 # Where a value begins, in a list too, or where one ends that began with a straight one.
 _CURLY = re.compile(
@@ -38,8 +41,11 @@ _HEADER = """\
 #   domain:  where a column's entry comes from: "public" (say where in `source`), "private estimate", or
 #            "data" (read from the table, so a guarantee that rests on it is nominal). Whoever writes "public"
 #            vouches for the whole entry: range or categories, dtype, decimals, whether values may be missing.
+#   missing: whether a value may be missing. A cell that cannot be read counts as missing, or as the column's
+#            `fallback` (when not given, its first category or its minimum) where none may be.
 # Columns of kind identifier or text name people: drop them from the table, or declare another kind.
-# A CSV file is read with a decimal point, or with a comma if decimal = "," stands before the first column.
+# [file] says how a CSV file is written: encoding, separator, decimal ("." or ","), dates ("day first" or "month
+# first") and missing (a list of texts that stand for a missing value).
 
 """
 
@@ -56,9 +62,9 @@ class Schema:
         The column that holds the class.
     person : str, optional
         The column that says which rows belong to one person.
-    decimal : {".", ","}, default="."
-        The decimal sign of the table in a CSV file. It is part of what is said beforehand, so that no row decides how
-        the others are read.
+    file : FileFormat, optional
+        How the table is written in a CSV file: encoding, separator, decimal sign, order of dates, marks of missing
+        values. It is part of what is said beforehand, so that no row decides how the others are read.
 
     Examples
     --------
@@ -75,7 +81,7 @@ class Schema:
     columns: tuple[Column, ...]
     label: str | None = None
     person: str | None = None
-    decimal: str = "."
+    file: FileFormat = field(default_factory=FileFormat)
     _index: dict[str, int] = field(init=False, repr=False, compare=False, hash=False)
 
     def __post_init__(self) -> None:
@@ -85,8 +91,6 @@ class Schema:
             repeated = next(n for i, n in enumerate(self.names) if n in self.names[:i])
             raise InputError(f"two columns are called {repeated!r}; give each column a name of its own")
         object.__setattr__(self, "_index", index)
-        if self.decimal not in (".", ","):
-            raise InputError(f"decimal = {self.decimal!r} was given for a schema; use '.' or ','")
         for role in ("label", "person"):
             name = getattr(self, role)
             if name is not None and (not isinstance(name, str) or name not in index):
@@ -163,7 +167,7 @@ class Schema:
             )
             for i, name in enumerate(table.columns)
         ]
-        return cls(tuple(found), label=label, person=person, decimal=table.attrs.get("decimal", "."))
+        return cls(tuple(found), label=label, person=person, file=FileFormat(**table.attrs.get(DETECTED, {})))
 
     def check_releasable(self) -> None:
         """Refuse identifiers and free text, which a release must not carry."""
@@ -226,8 +230,10 @@ class Schema:
         for role in ("label", "person"):
             if (name := getattr(self, role)) is not None:
                 document[role] = name
-        if self.decimal != ".":
-            document["decimal"] = self.decimal
+        if self.file != FileFormat():
+            document["file"] = {fact: value for fact, value in asdict(self.file).items() if value is not None}
+            if self.file.missing == FileFormat().missing:
+                del document["file"]["missing"]
         document["column"] = [_to_plain(column) for column in self.columns]
         text = _HEADER + tomli_w.dumps(document, multiline_strings=False)
         if path is not None:
@@ -271,7 +277,13 @@ class Schema:
             raise InputError(
                 f"{where} has version {document.get('version')!r}; this oversafe reads {_VERSION}"
             )
-        _refuse_unknown(document, {"version", "label", "person", "decimal", "column"}, f"{where} has")
+        _refuse_unknown(document, {"version", "label", "person", "file", "column"}, f"{where} has")
+        file = document.get("file", {})
+        if not isinstance(file, dict):
+            raise InputError(
+                f'{where} has file = {file!r}; write a section: [file], then separator = ";" and so on'
+            )
+        _refuse_unknown(file, {f.name for f in fields(FileFormat)}, f"{where} has under [file]")
         entries = document.get("column")
         if not isinstance(entries, list) or not entries:
             raise InputError(f"{where} has no [[column]] entries; it needs one per column")
@@ -279,7 +291,7 @@ class Schema:
             tuple(_from_plain(entry, where) for entry in entries),
             label=document.get("label"),
             person=document.get("person"),
-            decimal=document.get("decimal", "."),
+            file=FileFormat(**file),
         )
 
 
@@ -340,6 +352,8 @@ def features_of(table: pd.DataFrame, schema: Schema | None) -> Schema:
                 "rescale it"
             )
     check_columns(schema, table.columns)
+    for column in schema:
+        check_spellings(column, table[column.name])
     return schema
 
 
@@ -389,6 +403,10 @@ def _to_plain(column: Column) -> dict[str, Any]:
         plain["minimum"], plain["maximum"] = low, high
     if column.categories is not None:
         plain["categories"] = [v.isoformat() if isinstance(v, date) else v for v in column.categories]
+    if column.fallback is not None:
+        plain["fallback"] = (
+            column.fallback.isoformat() if isinstance(column.fallback, date) else column.fallback
+        )
     plain["domain"] = column.domain
     if column.source:
         plain["source"] = column.source

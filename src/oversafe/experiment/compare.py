@@ -20,7 +20,7 @@ from oversafe.attack.statistics import check_numbers
 from oversafe.checks import check_pandas
 from oversafe.data import Schema
 from oversafe.data.column import value_keys
-from oversafe.data.files import read_declared
+from oversafe.data.files import read_table
 from oversafe.data.labels import check_labels
 from oversafe.errors import InputError
 from oversafe.experiment.attacked import AttackedRelease
@@ -424,7 +424,7 @@ def _epsilon_of(method: Any) -> float | None:
 
 def _read(table: pd.DataFrame | str | Path, label: str, schema: Schema | None) -> tuple[pd.DataFrame, Schema]:
     check_pandas(table)
-    frame = table if isinstance(table, pd.DataFrame) else read_declared(table, schema)
+    frame = table if isinstance(table, pd.DataFrame) else read_table(table, schema=schema)
     described = Schema.infer(frame, label=label) if schema is None else replace(schema, label=label)
     described.check_releasable()
     frame = described.conform(frame).reset_index(drop=True)

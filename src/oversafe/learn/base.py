@@ -21,8 +21,7 @@ from oversafe.data.column import Column, as_cells, as_frame, as_series
 from oversafe.data.encode import column_codes
 from oversafe.data.labels import (
     as_labels,
-    check_label_kind,
-    check_long_classes,
+    check_class_spellings,
     declared_classes,
     found_classes,
 )
@@ -30,7 +29,7 @@ from oversafe.data.misfits import warn_of_columns, warn_of_labels
 from oversafe.data.schema import Schema, check_given_schema, check_table
 from oversafe.errors import InputError
 from oversafe.learn.features import Scaling, check_schema, costs_epsilon, resolve_scaling, unpaid
-from oversafe.privacy.domains import LABELS_READ
+from oversafe.privacy.domains import LABELS_READ, label_stand_in
 from oversafe.privacy.estimates import positive_counts
 from oversafe.privacy.guarantee import (
     SEEDED,
@@ -213,11 +212,13 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         if y is None:
             raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         declared: Any = self.classes
+        stand_in = None
         caveats: list[str] = []
         schema = self._given_schema()
         if declared is None and schema is not None and schema.label is not None:
             entry = schema[schema.label]
             declared = entry.categories if entry.domain == "public" else None
+            stand_in = entry.stand_in if entry.domain == "public" else None
         elif declared is None and isinstance(getattr(y, "dtype", None), pd.CategoricalDtype):
             # Whoever made the categories may have found them in the data.
             declared, caveats = y.dtype.categories.tolist(), [LABELS_READ]
@@ -227,23 +228,22 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
             return codes, [LABELS_READ]
         declared = declared_classes(declared)
         if not caveats:
-            check_long_classes(declared)
+            check_class_spellings(declared, y)
         kinds = {type(label) for label in declared}
         self.classes_ = np.array(declared, dtype=None if len(kinds) == 1 else object)
         labels = as_labels(y)
         if labels.ndim != 1:
             column_or_1d(labels)
-        check_label_kind(labels.dtype, declared)
+        column = Column("label", "categorical", "object", True, categories=tuple(declared), fallback=stand_in)
         if labels.dtype.kind in "iu" and self.classes_.dtype.kind in "iu":
             # The same, quicker, for the usual case.
             places = pd.Index(self.classes_).get_indexer(labels)
         else:
-            column = Column("label", "categorical", "object", True, categories=tuple(declared))
             places = column_codes(column, as_series(labels), strict=False)
         if not caveats:
-            warn_of_labels(declared, places, as_series(labels), stacklevel=3)
-        # A label that was not declared counts as the first: a fixed choice, so that no error tells of it.
-        return np.where(places >= 0, places, 0).astype(np.int64), caveats
+            warn_of_labels(column, places, as_series(labels), stacklevel=3)
+        # A public choice for a label that was not declared, so that no error tells of it.
+        return np.where(places >= 0, places, label_stand_in(column)).astype(np.int64), caveats
 
     # -------------------------------------------------------------------------------------- the guarantee
 

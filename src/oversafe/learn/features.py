@@ -11,7 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oversafe.checks import check_choice, check_share
-from oversafe.data.column import Column, check_long_categories
+from oversafe.data.cells import check_spellings
+from oversafe.data.column import Column
 from oversafe.data.encode import column_codes, domain_codes
 from oversafe.data.schema import Schema, check_columns
 from oversafe.errors import InputError
@@ -174,7 +175,7 @@ def check_schema(schema: Schema, table: pd.DataFrame) -> Schema:
             raise InputError(f"column {column.name!r} has no minimum and maximum; declare them in the schema")
         if column.is_category and not column.categories:
             raise InputError(f"column {column.name!r} has no categories; declare them in the schema")
-        check_long_categories(column)
+        check_spellings(column, table[column.name])
     return features
 
 

@@ -13,9 +13,10 @@ from pandas.api import types
 
 from oversafe.checks import check_choice, check_count
 from oversafe.data.bins import Bins
-from oversafe.data.column import Column, as_number, value_key, value_keys
+from oversafe.data.cells import cell_key, cell_keys, places_of
+from oversafe.data.column import Column, as_number
 from oversafe.data.encode import column_codes, column_values, domain_codes
-from oversafe.data.labels import check_label_kind, check_labels, check_long_classes, declared_classes
+from oversafe.data.labels import check_class_spellings, check_labels, declared_classes
 from oversafe.data.misfits import warn_of_columns, warn_of_labels
 from oversafe.data.schema import Schema, features_of
 from oversafe.errors import InputError
@@ -91,10 +92,10 @@ class Domains:
         return np.array(categories, dtype=None if len(kinds) == 1 else object)
 
     def label_codes(self, labels: pd.Series) -> NDArray[np.int64]:
-        """Return each label's position among the classes; a label that is none of them counts as the first."""
+        """Return each label's position among the classes; what is none of them counts as the label's stand-in."""
         codes = column_codes(self.label, labels, strict=False)
-        # A fixed choice, so that no error tells of it.
-        return np.where(np.isnan(codes), 0, codes).astype(np.int64)
+        # A public choice, so that no error tells of it.
+        return np.where(np.isnan(codes), label_stand_in(self.label), codes).astype(np.int64)
 
     def cells(self, table: pd.DataFrame) -> NDArray[np.int64]:
         """Return the cell of every value, one column per feature."""
@@ -155,7 +156,7 @@ def resolve_domains(
     label = check_classes(labels, schema, classes)
     if label is not None and len(labels):
         places = column_codes(label, labels, strict=False)
-        warn_of_labels(label.categories or (), places, labels, stacklevel=4)
+        warn_of_labels(label, places, labels, stacklevel=4)
     unnamed = label is None and estimate == "private" and not accountant.pure
     declared, open_columns, unknown, cut, part = _plan(table, schema, estimate, binning, unnamed, share)
     if schema is not None and len(table):
@@ -231,15 +232,17 @@ def _plan(
 def check_classes(
     labels: pd.Series | None, schema: Schema | None, classes: Sequence[Any] | None
 ) -> Column | None:
-    """Return the label's column if its classes are public; refuse, before anything is paid, what no label can be."""
+    """Return the label's column if its classes are public; refuse, before anything is paid, what no label can be.
+
+    Labels are None where they are texts of a file or a database.
+    """
     label = _declared_label(schema, classes)
     if label is None:
         return None
     if not label.categories:
         raise InputError("classes = [] was given; give the labels that exist in a list")
-    check_long_classes(label.categories)
     if labels is not None:
-        check_label_kind(labels.dtype, label.categories)
+        check_class_spellings(label.categories, labels)
     return label
 
 
@@ -303,14 +306,22 @@ def _declared_label(schema: Schema | None, classes: Sequence[Any] | None) -> Col
 
     The categories of y do not count: whoever made them may have found them in the data, and most did.
     """
+    stand_in = None
     if classes is None and schema is not None and schema.label is not None:
         entry = schema[schema.label]
         classes = entry.categories if entry.domain == "public" else None
-    return None if classes is None else _label_column(classes)
+        stand_in = entry.stand_in
+    return None if classes is None else _label_column(classes, stand_in)
 
 
-def _label_column(classes: Sequence[Any]) -> Column:
-    return Column("label", "categorical", "object", True, categories=tuple(declared_classes(classes, 0)))
+def _label_column(classes: Sequence[Any], stand_in: Any = None) -> Column:
+    declared = tuple(declared_classes(classes, 0))
+    return Column("label", "categorical", "object", True, categories=declared, fallback=stand_in)
+
+
+def label_stand_in(label: Column) -> int:
+    """Return the place of the class that a label counts as which is none of the classes."""
+    return places_of(label.categories or ()).place(label.stand_in) if label.categories else 0
 
 
 def _found_label(labels: pd.Series, pay: _Payment | None) -> Column:
@@ -337,7 +348,7 @@ def _found_label(labels: pd.Series, pay: _Payment | None) -> Column:
 
 def _as_numbers(keys: list[str]) -> list[Any]:
     """Return values that were written down as text as the numbers that they are, if all are."""
-    if not all(value_key(as_number(key)) == key for key in keys):
+    if not all(cell_key(as_number(key)) == key for key in keys):
         return keys
     numbers = [as_number(key) for key in keys]
     return sorted(int(number) if number.is_integer() else number for number in numbers)
@@ -375,7 +386,7 @@ def _with_categories(column: Column, values: pd.Series, pay: _Payment, *, declar
     # Rows whose value is too rare to be named are missing, unless that was ruled out.
     missing = column.missing if declared else True
     if pay.accountant.pure:
-        keys = sorted(set(value_keys(values).dropna()))
+        keys = sorted(set(cell_keys(values).dropna()))
         return replace(column, kind="categorical", missing=missing, categories=tuple(keys), domain="data")
     found = private_categories(
         values,
@@ -385,7 +396,7 @@ def _with_categories(column: Column, values: pd.Series, pay: _Payment, *, declar
         delta_paid=True,
         what=f"categories of {column.name!r}",
     )
-    known = {value_key(category): category for category in column.categories or ()}
+    known = {cell_key(category): category for category in column.categories or ()}
     ordered = [category for key, category in known.items() if key in found]
     categories = tuple(ordered + _as_type(column, [key for key in found if key not in known]))
     kind = column.kind if len(ordered) == len(categories) else "categorical"

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oversafe.data.column import value_keys
+from oversafe.data.cells import cell_keys
 from oversafe.errors import InputError
 from oversafe.privacy.accountant import Accountant
 
@@ -96,7 +96,7 @@ def private_categories(
     Parameters
     ----------
     values : Series or array of shape (n_rows,)
-        Of any kind; 1, 1.0, True and "1" are the same value.
+        Of any kind; 1, 1.0, True, "1" and "01" are the same value.
     accountant : Accountant
         Who pays; it needs a delta above 0.
     share : float, default=1.0
@@ -108,7 +108,7 @@ def private_categories(
     what : str
         For the record.
     """
-    keys = value_keys(pd.Series(values))
+    keys = cell_keys(pd.Series(values))
     codes, distinct = pd.factorize(keys)
     counts = np.bincount(codes[codes >= 0], minlength=len(distinct))
     noisy = accountant.frequent(

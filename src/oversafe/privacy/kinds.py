@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Any
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from oversafe.data.column import RESOLUTIONS, Column, as_number
+from oversafe.data.dates import as_date
 from oversafe.privacy.accountant import Accountant
 
 # The cells of the vote: what a value needs to be written down exactly.
@@ -25,7 +25,6 @@ _TEXT = _DATES + len(RESOLUTIONS)
 _N_CELLS = _TEXT + 1
 # What fewer of the rows than this need, a column is not given.
 _RARE = 0.01
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
 _NANOSECONDS = {
     "D": 86_400 * 10**9,
     "h": 3600 * 10**9,
@@ -115,18 +114,13 @@ def _cell(value: Any) -> int:
     if isinstance(value, str):
         if value.strip().lower() in ("nan", ""):
             return _MISSING
-        if value.strip().lower() in ("true", "false"):
-            return _BINARY
-        if not _DATE.fullmatch(value):
-            return _TEXT
     elif not isinstance(value, date | np.datetime64):
         return _TEXT
-    try:
-        stamp = pd.Timestamp(value)
-    except (TypeError, ValueError, OverflowError):
-        return _TEXT
-    if stamp is pd.NaT:
+    if isinstance(value, np.datetime64) and np.isnat(value):
         return _MISSING
+    stamp = as_date(value)
+    if stamp is pd.NaT:
+        return _TEXT
     within = _nanoseconds_of_day(stamp if stamp.tz is None else stamp.tz_convert("UTC"))
     return _DATES + next(
         (i for i, unit in enumerate(RESOLUTIONS[:-1]) if within % _NANOSECONDS[unit] == 0), 6

@@ -12,9 +12,9 @@ import pandas as pd
 
 from oversafe.checks import check_count
 from oversafe.data.bins import Bins
-from oversafe.data.column import Column
+from oversafe.data.cells import mark_read
 from oversafe.data.counts import Counts
-from oversafe.data.schema import Schema
+from oversafe.data.schema import Schema, features_of
 from oversafe.errors import InputError
 from oversafe.privacy.accountant import Accountant
 from oversafe.privacy.domains import (
@@ -118,23 +118,31 @@ class CountingSynthesizer(Synthesizer):
         if not (entry := schema[schema.label]).categories and self.classes is None:
             raise InputError(f"the label {schema.label!r} has no categories in the schema; declare them")
         features = [name for name in table.columns if name != schema.label]
+        frame, labels = pd.DataFrame(columns=features), pd.Series(dtype=object, name=schema.label)
+        # Of texts every character is there, whatever the other rows are.
+        mark_read(frame, [column for column in schema if _holds_text(table, column.name)])
+        labels.attrs = frame.attrs
+        classes = self.classes
+        if classes is None and entry.domain != "public":
+            classes = entry.categories
+        check_classes(labels, schema, classes)
+        features_of(frame, schema)
         self.n_features_in_ = len(features)
         self.feature_names_in_ = np.asarray(features, dtype=object)
         self._shape = Shape("frame", pd.Index(features), {}, "series", schema.label, None)
         self._declared = schema
         accountant, n_bins = self._budget(int(table.count().execute()), len(features), None)
         domains = resolve_domains(
-            pd.DataFrame(columns=features),
-            pd.Series(dtype=object),
+            frame,
+            labels,
             schema,
             accountant,
-            classes=self.classes if self.classes is not None else entry.categories,
+            classes=classes,
             n_bins=n_bins,
         )
         if self.classes is None and entry.domain != "public":
             domains = replace(domains, caveats=(*domains.caveats, LABELS_READ))
-        # What is none of the classes counts as the first.
-        named = Column(schema.label, "categorical", "object", categories=tuple(domains.classes.tolist()))
+        named = replace(domains.label, name=schema.label, missing=False)
         counts = Counts(table, {schema.label: Bins(named), **domains.bins}, n_jobs=self.n_jobs)
         self._learn_counts(counts, schema.label, domains, accountant)
         self._finish_fit()
@@ -171,6 +179,8 @@ class CountingSynthesizer(Synthesizer):
     def _pay_whole(self, accountant: Accountant, data: Material | None) -> None:
         """Charge the ledger with the whole budget, before anything is counted; the fit spends no more than that."""
         check_classes(None if data is None else data[1], self._declared, self.classes)
+        if data is not None and self._declared is not None:
+            features_of(data[0], self._declared)
         if data is not None:
             check_rows(data[0], self._declared, accountant, self.classes, self.domains, self.binning)
         caveats = unpaid_domains(self._declared, self.classes, self.domains, accountant.pure)
@@ -189,6 +199,10 @@ class CountingSynthesizer(Synthesizer):
     @abstractmethod
     def _learn(self, counts: Counts, label: str, accountant: Accountant) -> None:
         """Learn from counts; sets ``class_counts_``."""
+
+
+def _holds_text(table: Any, name: str) -> bool:
+    return name in table.columns and table[name].type().is_string()
 
 
 def _unused_name(names: Sequence[str]) -> str:

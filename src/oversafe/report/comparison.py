@@ -13,7 +13,7 @@ import pandas as pd
 from oversafe.attack import AttackResult
 from oversafe.attack.release_attacks import rows_in_words, warn_of_own_attacks
 from oversafe.checks import check_choice
-from oversafe.data.files import read_declared
+from oversafe.data.files import read_table
 from oversafe.experiment.compare import ORIGINAL
 from oversafe.experiment.compare import compare as run_cells
 from oversafe.measure.fidelity import FIGURES
@@ -290,7 +290,7 @@ def compare(
     check_choice("score", score, SCORES)
     if isinstance(table, str | Path):
         name = name or file_name(table)
-        table = read_declared(table, options.get("schema"))
+        table = read_table(table, schema=options.get("schema"))
     cells = run_cells(table, label, **options)
     reasons = [row for row in cells.get("not_run", ()) if isinstance(row, Mapping)]
     warn_of_own_attacks(options.get("attacks") or (), *reasons)

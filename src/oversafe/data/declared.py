@@ -1,0 +1,222 @@
+"""A table as its schema declares it: every cell read by itself, and by a public rule where it cannot be read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+from pandas.api import types
+
+from oversafe.data._arrow import to_frame
+from oversafe.data.cells import Cells, mark_read, places_of, read_column
+from oversafe.data.column import Column
+from oversafe.data.encode import column_codes, column_values, dates_of, whole_codes
+from oversafe.data.misread import Place, row_of
+from oversafe.data.schema import Schema, check_columns
+from oversafe.errors import InputError
+from oversafe.text import counted, shorten
+
+_MOST_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class OddCells:
+    """The cells of a column that its declaration cannot read; told to whoever holds the table and to nobody else.
+
+    Parameters
+    ----------
+    column : Column
+        Its declaration.
+    rows : array of int
+        Where they are, from 0.
+    texts : tuple of str
+        What the first few of them hold; None for those that are empty.
+    n_present : int
+        How many cells of the column hold something.
+    """
+
+    column: Column
+    rows: NDArray[np.int64]
+    texts: tuple[str | None, ...]
+    n_present: int
+
+    def sentence(self, place: Place = row_of) -> str:
+        """Return what is said of them; ``place`` says where a row stands, of its number from 0."""
+        column = self.column
+        becomes = (
+            "missing"
+            if column.missing or column.stand_in is None
+            else repr(shorten(str(column.stand_in), 40))
+        )
+        return f"{self._what(place)}, and {'counts' if len(self.rows) == 1 else 'count'} as {becomes}"
+
+    def refusal(self, place: Place = row_of) -> InputError:
+        """Return the error for those who want such cells refused."""
+        them = "it" if len(self.rows) == 1 else "them"
+        return InputError(f"{self._what(place)}; correct {them}, or leave out --strict")
+
+    def _what(self, place: Place) -> str:
+        shown = [
+            f"{'nothing' if text is None else repr(shorten(text, 40))} in {place(int(row))}"
+            for text, row in zip(self.texts, self.rows, strict=False)
+        ]
+        if len(self.rows) > len(shown):
+            shown.append("...")
+        many = counted(len(self.rows), "cell does", "cells do")
+        return (
+            f"column {shorten(self.column.name, 60)!r}: {many} not fit what is declared ({', '.join(shown)})"
+        )
+
+
+def declared_table(
+    table: pa.Table, schema: Schema, *, gaps: Collection[str] = ()
+) -> tuple[pd.DataFrame, list[OddCells]]:
+    """Return the table with the schema's columns, order and dtypes, and the cells that do not fit.
+
+    A cell that cannot be read becomes missing where values may be, else the column's stand-in; a missing one too.
+    Nothing here raises on a value: what becomes of a cell depends on its declaration alone.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        Texts of a CSV file, or whatever types a Parquet file or a database has.
+    schema : Schema
+        Declares all of its columns.
+    gaps : collection of str
+        Columns in which what is missing stays missing, whatever is declared.
+    """
+    check_columns(schema, table.column_names)
+
+    def read(column: Column) -> tuple[pd.Series, OddCells | None, bool]:
+        own = table.column(column.name)
+        own = own.cast(own.type.value_type) if pa.types.is_dictionary(own.type) else own
+        text = _is_text(own.type)
+        cells = read_column(column, own, schema.file) if text else _typed_cells(column, own)
+        return *_finished(column, cells, own, column.name in gaps), text
+
+    with ThreadPoolExecutor(max_workers=pa.cpu_count()) as pool:
+        found = list(pool.map(read, schema))
+    frame = pd.DataFrame(
+        {c.name: values for c, (values, _, _) in zip(schema, found, strict=True)}, copy=False
+    )
+    mark_read(frame, [column for column, (_, _, text) in zip(schema, found, strict=True) if text])
+    return frame, [odd for _, odd, _ in found if odd is not None]
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
+def _typed_cells(column: Column, values: pa.ChunkedArray) -> Cells:
+    """Return the cells of a column that holds numbers, truth values or dates."""
+    series = to_frame(pa.table({"": values}))[""]
+    missing = series.isna().to_numpy()
+    if column.names_people:
+        return Cells(series.to_numpy(), missing, np.zeros(len(series), dtype=np.bool_))
+    if column.kind == "datetime":
+        dates = dates_of(replace(column, bounds=None), series).to_numpy()
+        return Cells(dates, missing, np.isnat(dates) & ~missing)
+    if column.kind == "integer" and types.is_integer_dtype(series.dtype):
+        return Cells(
+            series.to_numpy(dtype=np.int64, na_value=0), missing, np.zeros(len(series), dtype=np.bool_)
+        )
+    codes = column_codes(replace(column, bounds=None), series, strict=False)
+    unreadable = np.isnan(codes) & ~missing
+    if column.is_category:
+        return Cells(np.where(np.isnan(codes), -1, codes).astype(np.int64), missing, unreadable)
+    return Cells(codes, missing, unreadable)
+
+
+def _finished(
+    column: Column, cells: Cells, own: pa.ChunkedArray, keep_gaps: bool
+) -> tuple[pd.Series, OddCells | None]:
+    """Return a column in its dtype, with every cell that is no value as the declaration has it."""
+    odd = cells.unreadable
+    none = cells.missing | odd
+    if not column.missing and not keep_gaps:
+        odd = none
+    filled = np.zeros(0, dtype=np.int64) if column.missing else np.flatnonzero(odd)
+    left = none.copy()
+    if column.names_people:
+        filled = filled[:0]
+    elif len(filled) and column.stand_in is not None:
+        cells.values[filled] = _stored(column, cells.values.dtype)
+        left[filled] = False
+    values = _series(column, cells.values, left, own)
+    if not odd.any():
+        return values, None
+    rows = np.flatnonzero(odd)
+    first = [own[int(row)].as_py() for row in rows[:_MOST_SHOWN]]
+    texts = tuple(None if value is None else str(value) for value in first)
+    return values, OddCells(column, rows, texts, len(own) - int(cells.missing.sum()))
+
+
+def _stored(column: Column, dtype: np.dtype[Any]) -> Any:
+    if column.is_category:
+        return places_of(column.categories or ()).place(column.stand_in)
+    if column.kind == "datetime":
+        stamp = column.stand_in
+        return (
+            (stamp if stamp.tz is None else stamp.tz_convert("UTC").tz_localize(None))
+            .to_datetime64()
+            .astype(dtype)
+        )
+    return column.stand_in
+
+
+def _series(column: Column, values: NDArray[Any], gaps: NDArray[np.bool_], own: pa.ChunkedArray) -> pd.Series:
+    if column.is_category:
+        return _category_series(column, values, gaps, own)
+    if column.names_people:
+        if values.dtype == np.int64:
+            return pd.Series(values, dtype="Int64").mask(gaps)
+        return pd.Series(values, dtype=None if types.is_numeric_dtype(values.dtype) else object).mask(gaps)
+    # Of a column without gaps too, should there be any: whoever asked for them wants to see them.
+    column = replace(column, missing=True) if gaps.any() else column
+    if column.kind == "datetime":
+        stamps = pd.Series(values).mask(gaps)
+        dtype: Any = types.pandas_dtype(column.dtype)
+        return (
+            stamps.dt.tz_localize("UTC").astype(dtype)
+            if isinstance(dtype, pd.DatetimeTZDtype)
+            else stamps.astype(dtype)
+        )
+    low, high = column.bounds or (-sys.float_info.max, sys.float_info.max)
+    if column.kind == "integer" and values.dtype == np.int64:
+        if column.bounds is not None and max(abs(low), abs(high)) > 2**53:
+            # Codes count from the minimum then, and what lies far from it has none.
+            values = np.clip(values, low, high)
+        return column_values(column, whole_codes(column, values, gaps))
+    infinite = np.isinf(values)
+    if infinite.any():
+        values = np.where(infinite, np.where(values > 0, high, low), values)
+    if column.kind == "integer":
+        return column_values(column, np.where(gaps, np.nan, np.rint(values)))
+    numbers = np.where(gaps, np.nan, values) if gaps.any() else values
+    return pd.Series(numbers).astype(types.pandas_dtype(column.dtype))
+
+
+def _category_series(
+    column: Column, places: NDArray[np.int64], gaps: NDArray[np.bool_], own: pa.ChunkedArray
+) -> pd.Series:
+    categories = list(column.categories or ())
+    places = np.where(gaps, -1, places)
+    if column.dtype == "category":
+        return pd.Series(
+            pd.Categorical.from_codes(places, categories=categories, ordered=column.kind == "ordinal")
+        )
+    if types.is_string_dtype(types.pandas_dtype(column.dtype)) and all(type(c) is str for c in categories):
+        # Through Arrow: one by one they would take several times their memory.
+        texts = pa.DictionaryArray.from_arrays(pa.array(places, mask=gaps), pa.array(categories, pa.string()))
+        return to_frame(pa.table({"": texts.cast(pa.string())}))[""].astype(types.pandas_dtype(column.dtype))
+    return column_values(
+        replace(column, missing=column.missing or bool(gaps.any())),
+        np.where(gaps, np.nan, places.astype(np.float64)),
+    )
