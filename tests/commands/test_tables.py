@@ -64,9 +64,9 @@ def test_a_schema_is_made_without_the_totals_line(run, folder):
     assert schema["Kosten"].bounds[1] < 1000 and not schema["Diagnose"].missing
     checked = run("schema", "check", "export.csv", "--schema", "s.toml")
     assert (
-        checked.returncode == 0 and "1 row has no label in 'Diagnose' (line 92 of the file)" in checked.stderr
+        checked.returncode == 0 and "1 row has no label in 'Diagnose' (line 92 of the file)" in checked.stdout
     )
-    assert "; it counts as 'gesund' unless --drop-unlabelled is given" in checked.stderr
+    assert "; it counts as 'gesund' unless --drop-unlabelled is given" in checked.stdout
     checked = run(
         "schema", "check", "export.csv", "--schema", "s.toml", "--drop-unlabelled", "--drop", "Kennung"
     )

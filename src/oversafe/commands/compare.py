@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from oversafe.commands.consoles import console, when_stopped
+from oversafe.commands.consoles import console, note, when_stopped
 from oversafe.commands.options import (
     PAGE,
     TABLE,
@@ -28,9 +28,7 @@ from oversafe.commands.tables import (
     given_label,
     labelled,
     left_out,
-    places,
-    tell_odd,
-    with_labels,
+    read_by_schema,
 )
 from oversafe.errors import InputError
 
@@ -102,7 +100,7 @@ def compare(
     budgets = _numbers(epsilons) if epsilons else None
 
     from oversafe.data import Schema
-    from oversafe.data.files import check_dropped, read_declared, read_table
+    from oversafe.data.files import check_dropped, read_table
 
     gone, declared = left_out(drop, label, None if schema is None else Schema.from_toml(schema))
     written: Any = {"separator": separator, "decimal": decimal, "encoding": encoding}
@@ -111,9 +109,11 @@ def compare(
         check_dropped(gone, frame.columns)
         frame = labelled(frame, label, table, drop=drop_unlabelled).drop(columns=list(gone))
     else:
-        frame, odd = read_declared(table, declared, **written, drop=gone, gaps=[label])
-        tell_odd(odd, places(frame, table))
-        frame = with_labels(frame, declared[label], table, drop=drop_unlabelled)
+        frame, said, _ = read_by_schema(
+            table, declared, drop=gone, drop_unlabelled=drop_unlabelled, **written
+        )
+        for sentence in said:
+            note(sentence)
 
     from oversafe.report.comparison import compare as run
     from oversafe.report.comparison_page import comparison_summary

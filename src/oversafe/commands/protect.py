@@ -34,8 +34,7 @@ from oversafe.commands.tables import (
     labelled,
     left_out,
     places,
-    tell_odd,
-    with_labels,
+    read_by_schema,
 )
 from oversafe.errors import InputError
 from oversafe.text import MOST_NAMES, counted, listed, shorten, showable, without_password
@@ -152,7 +151,7 @@ def protect(
 
     from oversafe.data import MisfitWarning, Schema, read_table
     from oversafe.data.encode import conform
-    from oversafe.data.files import check_dropped, read_as_text, read_declared
+    from oversafe.data.files import check_dropped, read_as_text
     from oversafe.data.infer import doubts
     from oversafe.data.misfits import column_misfits
     from oversafe.data.misread import misread
@@ -183,21 +182,19 @@ def protect(
         options: Any = {"separator": separator, "decimal": decimal, "encoding": encoding}
         if declared is not None:
             # What is told here is told to the holder: with a public schema nothing that a row holds ends the command.
-            frame, odd = read_declared(table, declared, **options, drop=gone, gaps=[label])
-            tell_odd(odd, places(frame, table), strict=strict)
-            for sentence in misread(declared, frame, places(frame, table)).values():
+            frame, said, place = read_by_schema(
+                table, declared, drop=gone, drop_unlabelled=drop_unlabelled, strict=strict, **options
+            )
+            for sentence in (*said, *misread(declared, frame, place).values()):
                 note(sentence)
         else:
             if private:
                 _check_decimal(table, separator, decimal)
             frame = read_as_text(table, **options) if private else read_table(table, **options)
             check_dropped(gone, frame.columns)
-        place = places(frame, table, label)
-        if declared is not None:
-            frame = with_labels(frame, declared[label], table, drop=drop_unlabelled, strict=strict)
-        elif drop_unlabelled or not private:
-            frame = labelled(frame, label, table, drop=drop_unlabelled).drop(columns=list(gone))
-        else:
+            place = places(frame, table, label)
+            if drop_unlabelled or not private:
+                frame = labelled(frame, label, table, drop=drop_unlabelled)
             frame = frame.drop(columns=list(gone))
         if declared is None and not private:
             described = Schema.infer(frame, label=label)

@@ -21,7 +21,7 @@ from oversafe.commands.options import (
     complete_label,
 )
 from oversafe.commands.outputs import check_schema_file
-from oversafe.commands.tables import DropUnlabelledOption, labelled, places, unlabelled, with_labels
+from oversafe.commands.tables import DropUnlabelledOption, labelled, places, read_by_schema, unlabelled
 from oversafe.text import MOST_NAMES, counted, listed, showable
 
 schema_app = typer.Typer(
@@ -108,7 +108,6 @@ def schema_check(
     --json
     """
     from oversafe.data import Schema
-    from oversafe.data.files import read_declared
     from oversafe.data.infer import doubts
     from oversafe.data.misfits import column_misfits
     from oversafe.data.misread import misread
@@ -116,12 +115,9 @@ def schema_check(
     declared = Schema.from_toml(schema)
     declared = declared.drop(set(drop or ()).intersection(declared.names))
     written: Any = {"separator": separator, "decimal": decimal, "encoding": encoding}
-    gaps = [] if declared.label is None else [declared.label]
-    frame, odd = read_declared(table, declared, **written, drop=drop or (), gaps=gaps)
-    outside = [cells.sentence(places(frame, table)) for cells in odd]
-    place = places(frame, table, declared.label)
-    if declared.label is not None:
-        frame = with_labels(frame, declared[declared.label], table, drop=drop_unlabelled)
+    frame, outside, place = read_by_schema(
+        table, declared, drop=drop or (), drop_unlabelled=drop_unlabelled, **written
+    )
     doubtful = [*misread(declared, frame, place).values(), *doubts(declared, frame)]
     outside += column_misfits(declared, frame)
     private = [c.name for c in declared if c.domain == "data" and not c.names_people]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oversafe.commands.consoles import note
 from oversafe.errors import InputError
 from oversafe.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from oversafe.data import Column, Schema
-    from oversafe.data.declared import OddCells
+    from oversafe.data import Schema
 
 DropUnlabelledOption = Annotated[
     bool,
@@ -33,12 +31,55 @@ _TOTALS = re.compile(
 )
 
 
-def tell_odd(odd: Iterable[OddCells], place: Callable[[int], str], *, strict: bool = False) -> None:
-    """Tell the holder of cells that do not fit what is declared, or refuse them."""
-    for cells in odd:
-        if strict:
-            raise cells.refusal(place)
-        note(cells.sentence(place))
+def read_by_schema(
+    source: str,
+    schema: Schema,
+    *,
+    drop: Collection[str] = (),
+    drop_unlabelled: bool = False,
+    strict: bool = False,
+    **written: str | None,
+) -> tuple[pd.DataFrame, list[str], Callable[[int], str]]:
+    """Return a table as its schema declares it, what its holder should hear of its cells, and where rows stand.
+
+    Nothing that a row holds is refused, unless ``strict`` asks for it: an error would be part of what others see.
+
+    Parameters
+    ----------
+    source : str
+        The table.
+    schema : Schema
+        What its columns are, without those to leave out.
+    drop : collection of str
+        Columns to leave out.
+    drop_unlabelled : bool
+        Whether rows without a label are left out; else they count as the label's stand-in.
+    strict : bool
+        Whether to refuse cells that do not fit.
+    **written
+        How the file is written, in place of what the schema says.
+    """
+    from oversafe.data.files import read_declared
+
+    name = schema.label
+    frame, odd = read_declared(source, schema, **written, drop=drop, gaps=[] if name is None else [name])
+    place, rows, said = places(frame, source), list(range(len(frame))), []
+    lacking = None if name is None or schema[name].missing else frame[name].isna().to_numpy()
+    if name is not None and lacking is not None and lacking.any():
+        if drop_unlabelled or strict:
+            frame, rows = (
+                labelled(frame, name, source, drop=drop_unlabelled),
+                (~lacking).nonzero()[0].tolist(),
+            )
+            odd = [left for cells in odd if (left := cells.within(~lacking)) is not None]
+        else:
+            it, counts = ("it", "counts") if lacking.sum() == 1 else ("they", "count")
+            stand_in, sentence = schema[name].stand_in, unlabelled(frame, name, source)
+            said.append(f"{sentence}; {it} {counts} as {str(stand_in)!r} unless --drop-unlabelled is given")
+            frame[name] = frame[name].fillna(stand_in).astype(schema[name].dtype)
+    if strict and odd:
+        raise odd[0].refusal(place)
+    return frame, [cells.sentence(place) for cells in odd] + said, lambda row: place(rows[row])
 
 
 def given_label(label: str | None, command: str) -> str:
@@ -71,25 +112,6 @@ def labelled(frame: pd.DataFrame, label: str, source: str, *, drop: bool) -> pd.
             raise InputError(f"no row has a label in {label!r}; name another column")
         return kept
     raise InputError(f"{unlabelled(frame, label, source)}; correct the file, or add --drop-unlabelled")
-
-
-def with_labels(
-    frame: pd.DataFrame, label: Column, source: str, *, drop: bool, strict: bool = False
-) -> pd.DataFrame:
-    """Return a table read by a schema with a label in every row: those without are dropped, or get the stand-in.
-
-    Nothing is refused but by whoever asks for it: whether all rows have a label is private.
-    """
-    if not frame[label.name].isna().any():
-        return frame
-    if drop or strict:
-        return labelled(frame, label.name, source, drop=drop)
-    if not label.missing:
-        sentence = unlabelled(frame, label.name, source)
-        it, counts = ("it", "counts") if frame[label.name].isna().sum() == 1 else ("they", "count")
-        note(f"{sentence}; {it} {counts} as {str(label.stand_in)!r} unless --drop-unlabelled is given")
-        frame[label.name] = frame[label.name].fillna(label.stand_in).astype(label.dtype)
-    return frame
 
 
 def unlabelled(frame: pd.DataFrame, label: str, source: str) -> str | None:

@@ -36,16 +36,20 @@ class OddCells:
         Its declaration.
     rows : array of int
         Where they are, from 0.
-    texts : tuple of str
-        What the first few of them hold; None for those that are empty.
-    n_present : int
-        How many cells of the column hold something.
+    found : pyarrow.ChunkedArray
+        What they hold.
     """
 
     column: Column
     rows: NDArray[np.int64]
-    texts: tuple[str | None, ...]
-    n_present: int
+    found: pa.ChunkedArray
+
+    def within(self, kept: NDArray[np.bool_]) -> OddCells | None:
+        """Return those in rows that are kept; None if there are none."""
+        mask = kept[self.rows]
+        return (
+            OddCells(self.column, self.rows[mask], self.found.filter(pa.array(mask))) if mask.any() else None
+        )
 
     def sentence(self, place: Place = row_of) -> str:
         """Return what is said of them; ``place`` says where a row stands, of its number from 0."""
@@ -64,8 +68,8 @@ class OddCells:
 
     def _what(self, place: Place) -> str:
         shown = [
-            f"{'nothing' if text is None else repr(shorten(text, 40))} in {place(int(row))}"
-            for text, row in zip(self.texts, self.rows, strict=False)
+            f"{'nothing' if value is None else repr(shorten(str(value), 40))} in {place(int(row))}"
+            for value, row in zip(self.found[:_MOST_SHOWN].to_pylist(), self.rows, strict=False)
         ]
         if len(self.rows) > len(shown):
             shown.append("...")
@@ -153,9 +157,7 @@ def _finished(
     if not odd.any():
         return values, None
     rows = np.flatnonzero(odd)
-    first = [own[int(row)].as_py() for row in rows[:_MOST_SHOWN]]
-    texts = tuple(None if value is None else str(value) for value in first)
-    return values, OddCells(column, rows, texts, len(own) - int(cells.missing.sum()))
+    return values, OddCells(column, rows, own.take(pa.array(rows)))
 
 
 def _stored(column: Column, dtype: np.dtype[Any]) -> Any:
