@@ -335,6 +335,12 @@ def test_a_table_that_is_learned_where_it_lies_has_surroundings_too(data, tmp_pa
         assert any(caveat in each for each in fitted.guarantee_.caveats)
     # What surrounded an earlier fit says nothing of this one.
     assert handed_out[0].fit_source(path, "y").guarantee_.status == "proven"
+    ledger = Ledger(tmp_path / "budget.db")
+    ledger.create("fraud", epsilon=10.0)
+    paid = clone(model).set_params(ledger=ledger.for_dataset("fraud"))
+    with parallel_config(backend="threading"), pytest.raises(InputError, match="n_jobs=1"):
+        Parallel(n_jobs=2)(delayed(paid.fit_source)(path, "y") for _ in range(2))
+    assert len(ledger.history("fraud")) == 1
 
 
 def test_one_job_is_done_on_the_spot_and_own_workers_are_known(data):
