@@ -93,7 +93,7 @@ def test_rows_that_are_avoided_tell_who_took_part(seed: int) -> None:
 
 
 def test_looking_both_ways_changes_nothing_for_copies() -> None:
-    """The honest are called avoiding in about 2.5 % of runs; more than 5 % would give these counts below 1e-6."""
+    """Chance calls an honest release avoiding in at most 5 % of runs; the limit is passed with a chance below 1e-6."""
     called = 0
     for seed in range(200):
         rng = np.random.default_rng(seed)
