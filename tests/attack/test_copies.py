@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from oversafe.attack import ExactCopies, copies
 from oversafe.attack.base import wilson_interval
@@ -56,6 +57,65 @@ def test_risk_is_never_negative() -> None:
     assert result.risk == 0.0
     assert result.interval[0] == 0.0
     assert 0.0 <= result.interval[1] <= 1.0
+
+
+def kinds(rng: np.random.Generator, n: int, values: int = 8) -> pd.DataFrame:
+    """Rows of three columns, of which few are possible."""
+    return pd.DataFrame(rng.integers(0, values, (n, 3)), columns=list("abc"))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_that_are_avoided_tell_who_took_part(seed: int) -> None:
+    """Of 4096 possible rows 3000 were drawn for each table.
+
+    Of the 2,100 or so different real rows and the 1,000 or so of the holdout alone about half are in the release. The
+    deviation of the difference of their shares is below 0.02, so that each of these ends lies at least seven deviations
+    away: all together fail with a probability below 1e-10.
+    """
+    rng = np.random.default_rng(seed)
+    real, holdout, fresh = (kinds(rng, 3000, 16) for _ in range(3))
+    avoiding = fresh[~is_copy(fresh, real)]
+    result = ExactCopies().run(avoiding, real, holdout)
+    assert result.threat == "membership" and result.details["avoided"]
+    others = result.details["copied_holdout"] / result.details["distinct_holdout"]
+    assert result.details["copied"] == 0 and result.risk == others
+    low, high = difference_interval(
+        0,
+        result.details["distinct_real"],
+        result.details["copied_holdout"],
+        result.details["distinct_holdout"],
+    )
+    assert result.interval == (-high, -low) and result.interval[0] > 0.3
+    # Those who draw from all alike tell nobody, and who keeps half of the real rows out is found too.
+    assert ExactCopies().run(fresh, real, holdout).interval[0] < 0.1
+    half = fresh[~is_copy(fresh, real.head(1500))]
+    assert ExactCopies().run(half, real, holdout).details["avoided"]
+
+
+def test_looking_both_ways_changes_nothing_for_copies() -> None:
+    """Chance calls an honest release avoiding in at most 5 % of runs; the limit is passed with a chance below 1e-6."""
+    called = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        real, holdout, release = (kinds(rng, 200) for _ in range(3))
+        found, one_way = (ExactCopies(way).run(release, real, holdout) for way in (True, False))
+        called += "avoided" in found.details
+        if "avoided" in found.details:
+            assert one_way.risk == 0 and one_way.interval == (0, 0) and one_way.threat == "reconstruction"
+        else:
+            assert (found.risk, found.interval, found.details) == (
+                one_way.risk,
+                one_way.interval,
+                one_way.details,
+            )
+    assert called <= stats.binom.isf(1e-6, 200, 0.05)
+
+
+def test_without_a_holdout_nothing_is_called_avoided() -> None:
+    rng = np.random.default_rng(0)
+    real, fresh = kinds(rng, 500), kinds(rng, 500)
+    result = ExactCopies().run(fresh[~is_copy(fresh, real)], real)
+    assert result.risk == 0 and "avoided" not in result.details
 
 
 def test_holdout_within_the_real_rows_changes_nothing() -> None:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from oversafe.attack import AttackResult, ExactCopies
-from oversafe.attack.copies import row_kinds
+from oversafe.attack.copies import is_copy, row_kinds
 from oversafe.attack.release_attacks import ClassTables, attack_steps, class_tables
 from oversafe.data import load_dataset
 from oversafe.experiment.certainty import others_copied, with_certain_records
@@ -34,6 +34,15 @@ def test_other_people_with_the_same_values_are_no_copies(holdout):
     result, count = certain(people(0), people(1), holdout)
     assert result.details["copied"] > 100
     assert count == 0 and result.interval[0] < 0.1
+
+
+def test_avoided_records_are_a_risk_and_none_is_read_out():
+    real, release = kinds(1, 5000), kinds(0, 5000)
+    # A few copies stand beside all that is avoided.
+    left = pd.concat([release[~is_copy(release, real)], real.drop_duplicates().head(5)])
+    result, count = certain(left, real, kinds(2, 5000))
+    assert count == 0 and result.details["copied"] == 5 and not result.details["more_than_chance"]
+    assert result.details["avoided"] and result.interval[0] > 0.1
 
 
 @pytest.mark.data

@@ -28,7 +28,7 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler, minmax_scale
 from sklearn.semi_supervised import SelfTrainingClassifier
 
-from oversafe.data import Schema
+from oversafe.data import Column, Schema
 from oversafe.errors import InputError
 from oversafe.experiment import run_grid
 from oversafe.learn import PrivateBaggingClassifier, PrivateLogisticRegression, TuningWarning
@@ -295,6 +295,51 @@ def test_a_ledger_refuses_what_a_worker_cannot_promise(data, tmp_path):
     model = PrivateLogisticRegression(data_norm=4.0, classes=[0, 1], ledger=ledger.for_dataset("fraud"))
     with parallel_config(backend="threading"), pytest.raises(InputError, match="n_jobs=1"):
         MultiOutputClassifier(model, n_jobs=2).fit(X, np.column_stack([y, 1 - y]))
+    assert len(ledger.history("fraud")) == 1
+
+
+class LearnsInPlace(BaseEstimator):
+    """Leaves the table where it lies, and has no use for the rows that it is given."""
+
+    def __init__(self, path=None, model=None):
+        self.path, self.model = path, model
+
+    def fit(self, X, y=None):
+        self.model_ = clone(self.model).fit_source(self.path, "y")
+        return self
+
+    def score(self, X, y=None):
+        return 0.0
+
+
+def test_a_table_that_is_learned_where_it_lies_has_surroundings_too(data, tmp_path):
+    X, y = data
+    path = tmp_path / "table.parquet"
+    pd.DataFrame(X, columns=["x0", "x1"]).assign(y=y).to_parquet(path)
+    model = synthesizer(X)
+    model.schema = Schema((*model.schema, Column("y", "categorical", "object", categories=tuple(CLASSES))))
+    lying = LearnsInPlace(path, model)
+    alone = clone(model).fit_source(path, "y")
+    assert alone.guarantee_.status == "proven"
+    with parallel_config(backend="threading"):
+        handed_out = Parallel(n_jobs=2)(delayed(clone(model).fit_source)(path, "y") for _ in range(2))
+    with pytest.warns(TuningWarning):
+        search = GridSearchCV(lying, {"model": [model]}, cv=KFold(2)).fit(X, y)
+    behind = make_pipeline(StandardScaler(), lying).fit(X, y)
+    for fitted, caveat in (
+        (handed_out[0], "in a worker process or thread"),
+        (search.best_estimator_.model_, "search over fits"),
+        (behind[-1].model_, "nobody paid for: StandardScaler"),
+    ):
+        assert fitted.guarantee_.status == "nominal"
+        assert any(caveat in each for each in fitted.guarantee_.caveats)
+    # What surrounded an earlier fit says nothing of this one.
+    assert handed_out[0].fit_source(path, "y").guarantee_.status == "proven"
+    ledger = Ledger(tmp_path / "budget.db")
+    ledger.create("fraud", epsilon=10.0)
+    paid = clone(model).set_params(ledger=ledger.for_dataset("fraud"))
+    with parallel_config(backend="threading"), pytest.raises(InputError, match="n_jobs=1"):
+        Parallel(n_jobs=2)(delayed(paid.fit_source)(path, "y") for _ in range(2))
     assert len(ledger.history("fraud")) == 1
 
 

@@ -18,7 +18,7 @@ from oversafe.measure import audit_epsilon
 from oversafe.privacy import Accountant, Ledger
 from oversafe.privacy.gradients import steps_epsilon
 from oversafe.protect import DPGAN, PATEGAN, SMOTEDP
-from oversafe.protect.adversarial import Cells, Generator
+from oversafe.protect.adversarial import Cells, Generator, one_hot
 from oversafe.protect.pategan import Teachers, noisy_votes
 from tests.protect.sensitivity import CountsSeen
 from tests.protect.test_mixture import SCHEMA, correlated
@@ -200,39 +200,124 @@ def test_no_neighbour_moves_the_votes_by_more_than_is_paid_for(deep, monkeypatch
             [y, pd.Series([record[3]])], ignore_index=True
         )
 
-    for a, b in itertools.combinations(records, 2):
+    replaced = [("replace-one", *map(with_record, pair)) for pair in itertools.combinations(records, 2)]
+    added = [("add-remove", (X, y), with_record(record)) for record in records]
+    for relation, a, b in replaced + added:
+
+        def fit(table, relation=relation):
+            return make(PATEGAN, relation=relation).fit(*table)
+
         # Answers first, so that both runs replay them and draw the same lots.
         watched.answers, watched.seen = [], []
-        make(PATEGAN).fit(*with_record(a))
-        moves = watched.moved(lambda table: make(PATEGAN).fit(*table), with_record(a), with_record(b))
+        fit(a)
+        moves = watched.moved(fit, a, b)
         # The margins, and three rounds of votes.
         assert len(moves) == 4 and max(moves) <= 1 + 1e-9
 
 
-@pytest.mark.extras
-def test_teachers_see_rows_of_their_own(deep):
-    import torch
+class Lots:
+    """In the place of a source of random numbers, so that every other record keeps its lot."""
 
+    def __init__(self, lots):
+        self.lots = lots
+
+    def random(self, n):
+        assert n == len(self.lots)
+        return self.lots
+
+
+def random_cells(n, rng):
+    sizes = (7, 20, 3)
+    codes = np.array([rng.integers(0, size, n) for size in sizes], dtype=np.int64).T
+    return Cells(sizes, codes, rng.integers(0, 2, n), 2)
+
+
+def trained(cells, n_teachers, lots, fake, rounds=4):
+    """Return teachers with the same starting weights in every call, and their votes after each round."""
     from oversafe.privacy.gradients import seeded_torch
 
+    with seeded_torch(np.random.default_rng(7)):
+        teachers = Teachers(cells, n_teachers, Lots(lots))
+    seen = []
+    for _ in range(rounds):
+        teachers.learn(fake)
+        seen.append(teachers.opinions(fake))
+    return teachers, np.array(seen)
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_no_record_moves_a_bit_of_other_teachers(deep, relation):
+    moved, sizes = 0, set()
+    for trial in range(60):
+        rng = np.random.default_rng(trial)
+        n, k = int(rng.integers(1, 150)), int(rng.integers(2, 40))
+        table, lots = random_cells(n, rng), rng.random(n)
+        own = np.floor(lots * k).astype(int)
+        # Half of the time a record of the teacher with most rows, by which all teachers' tables were once filled up.
+        longest = int(np.argmax(np.bincount(own, minlength=k)))
+        at = int(np.argmax(own == longest)) if trial % 2 else int(rng.integers(n))
+        keep = np.arange(n) != at
+        if relation == "add-remove":
+            other = Cells(table.sizes, table.codes[keep], table.classes[keep], 2), lots[keep]
+        else:
+            codes, classes = table.codes.copy(), table.classes.copy()
+            codes[at], classes[at] = (codes[at] + 1) % table.sizes, 1 - classes[at]
+            other = Cells(table.sizes, codes, classes, 2), lots
+        generated = random_cells(int(rng.integers(50, 110)), rng)
+        fake = one_hot(generated)(np.arange(len(generated.classes)))
+        (first, votes), (second, other_votes) = (
+            trained(cells, k, drawn, fake) for cells, drawn in ((table, lots), other)
+        )
+        others = np.arange(k) != own[at]
+        np.testing.assert_array_equal(votes[:, others], other_votes[:, others])
+        for name in ("weights", "mean", "square"):
+            a, b = (getattr(each, name)[others].view(np.uint32) for each in (first, second))
+            np.testing.assert_array_equal(a, b)
+        assert np.isfinite(first.weights).all()
+        moved += not np.array_equal(first.weights[own[at]], second.weights[own[at]])
+        sizes |= set(np.bincount(own, minlength=k).tolist())
+    # The record's own teacher does learn from it, and some teachers have no row at all.
+    assert moved == 60 and {0, 1, 2} <= sizes
+
+
+@pytest.mark.extras
+def test_teachers_learn_as_torchs_networks_do(deep):
+    import torch
+    from torch.nn import functional
+
     rng = np.random.default_rng(0)
-    codes, classes = rng.integers(0, 4, size=(90, 3)), rng.integers(0, 2, 90)
-    other = codes.copy()
-    other[60] = (other[60] + 2) % 4
+    table, generated = random_cells(90, rng), random_cells(60, rng)
+    lots = rng.random(90) * 5 / 6
+    fake = one_hot(generated)(np.arange(60))
+    start, _ = trained(table, 6, lots, fake, rounds=0)
+    teachers, seen = trained(table, 6, lots, fake, rounds=3)
+    assert np.diff(teachers.starts).sum() == 90 and teachers.starts[5] == teachers.starts[6]
+    own = np.floor(lots * 6).astype(int)
+    for number in range(6):
+        real = one_hot(table)(np.flatnonzero(own == number))
+        weights = torch.as_tensor(start.weights[number])
+        first, bias, second, last = (
+            part.clone().requires_grad_() for part in weights.split([32 * 16, 16, 16, 1])
+        )
 
-    def scores(own):
-        with seeded_torch(np.random.default_rng(1)):
-            teachers = Teachers(Cells((4, 4, 4), own, classes, 2), 6, np.random.default_rng(2))
-            assert sorted(teachers.rows[teachers.weight.numpy() > 0]) == list(range(90))
-            # These rows are the same for both, as generated ones are.
-            fake = teachers.hot(np.arange(40))
-            for _ in range(3):
-                teachers.learn(fake)
-            with torch.no_grad():
-                return teachers._scores(fake).numpy()
+        def score(rows, first=first, bias=bias, second=second, last=last):
+            return torch.relu(rows @ first.reshape(32, 16) + bias) @ second + last
 
-    moved = np.abs(scores(codes) - scores(other)).max(axis=1)
-    assert (moved > 1e-4).sum() == 1 and np.sort(moved)[-2] < 1e-6
+        parts = [first, bias, second, last]
+        optimizer = torch.optim.AdamW(parts, lr=0.01, weight_decay=0.1)
+        for _ in range(3 * 5):
+            optimizer.zero_grad()
+            loss = functional.softplus(score(fake)).mean()
+            if len(real):
+                loss = loss + functional.softplus(-score(real)).mean()
+            loss.backward()
+            optimizer.step()
+        expected = torch.cat(parts).detach().numpy()
+        np.testing.assert_allclose(teachers.weights[number], expected, atol=1e-4)
+        scores = score(fake).detach().numpy()
+        clear = np.abs(scores) > 1e-3
+        np.testing.assert_array_equal(seen[-1, number, clear], scores[clear] > 0)
 
 
 @pytest.mark.extras

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from oversafe.errors import InputError
 from oversafe.protect import BayesianNetwork, network
@@ -131,3 +132,31 @@ def test_bad_settings():
     for settings in ({"degree": 0}, {"n_bins": 0}):
         with pytest.raises(InputError, match="at least 1"):
             BayesianNetwork(**settings).fit(X, [0, 1] * 5)
+
+
+def test_counts_without_noise_are_not_published_by_the_draw():
+    """Rows are drawn by themselves: their counts lie around the real ones as draws do, not nearer and not farther."""
+    rng = np.random.default_rng(0)
+    n, runs = 2000, 80
+    X = pd.DataFrame({"c": rng.choice(list("abcd"), n, p=[0.4, 0.3, 0.2, 0.1])})
+    y = np.where(rng.random(n) < 0.5, "ill", "well")
+    real = pd.crosstab(y, X["c"]).to_numpy()
+    totals = real.sum(axis=1, keepdims=True)
+    model = BayesianNetwork().fit(X, y)
+    made = []
+    for seed in range(runs):
+        S, t = model.set_params(random_state=seed).sample()
+        made.append(pd.crosstab(np.asarray(t), S["c"]).to_numpy())
+        # The class counts are the contract; the cells within them are drawn.
+        np.testing.assert_array_equal(made[-1].sum(axis=1, keepdims=True), totals)
+    # A cell's count is binomial, so how many runs are near and how many equal are binomial too, with chances that are
+    # known exactly: three ends for each of eight cells, each passed with a probability of at most 1e-6 / 24.
+    law = stats.binom(totals, real / totals)
+    reach = law.std()
+    chance = law.cdf(real + reach) - law.cdf(np.ceil(real - reach) - 1)
+    near = (np.abs(np.array(made) - real) <= reach).sum(axis=0)
+    equal = (np.array(made) == real).sum(axis=0)
+    limit = 1e-6 / 24
+    assert (near <= stats.binom.isf(limit, runs, chance)).all()
+    assert (near >= stats.binom.ppf(limit, runs, chance)).all()
+    assert (equal <= stats.binom.isf(limit, runs, law.pmf(real))).all()

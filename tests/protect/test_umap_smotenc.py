@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from oversafe.attack import ExactCopies, ReconSMOTE
+from oversafe.attack.copies import is_copy
 from oversafe.data import load_dataset
 from oversafe.errors import InputError, MissingExtraError
 from oversafe.protect import UMAPSMOTENC
@@ -140,14 +141,24 @@ def test_missing_values_stay_together_and_as_frequent():
 
 
 @needs_umap
-def test_no_row_of_a_grid_is_copied():
-    rng = np.random.default_rng(0)
-    y = np.repeat([0, 1], [500, 100])
-    X = pd.DataFrame(rng.integers(0, 4, (600, 5)) + y[:, None], columns=list("abcde"))
-    X_new, _ = UMAPSMOTENC(random_state=0).fit_resample(X, pd.Series(y))
-    # 5^5 cells, a fifth of them taken: without looking, hundreds of rows would coincide.
-    assert ExactCopies().run(X_new, X).details["released_copies"] == 0
-    assert (X_new.dtypes == X.dtypes).all()
+@pytest.mark.parametrize("seed", range(3))
+def test_nobody_is_told_by_absence(seed):
+    """Of 4096 possible rows members are drawn about as often as others; without their rows they would stand out.
+
+    About half of the 2,100 different members and of the 1,000 others are drawn. The difference of their shares, 0.03 to
+    0.05 here, has a deviation of 0.02: every end below is more than five deviations away, which all three seeds
+    together pass by chance with a probability below 1e-6.
+    """
+    rng = np.random.default_rng(seed)
+    real, holdout = (pd.DataFrame(rng.integers(0, 16, (3000, 3)), columns=list("abc")) for _ in range(2))
+    y = pd.Series(np.where(rng.random(3000) < 0.3, "ill", "well"))
+    X_new, _ = UMAPSMOTENC(random_state=seed).fit_resample(real, y)
+    assert (X_new.dtypes == real.dtypes).all()
+    found = ExactCopies().run(X_new, real, holdout)
+    assert found.details["copied"] > 0.3 * found.details["distinct_real"] and found.interval[0] < 0.1
+    # As if rows that equal a real one were drawn again.
+    avoiding = ExactCopies().run(X_new[~is_copy(X_new, real)], real, holdout)
+    assert avoiding.details["avoided"] and avoiding.interval[0] > 0.3
 
 
 @needs_umap

@@ -11,6 +11,8 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from oversafe import audit
 from oversafe.attack import Attack, AttackResult, Linkability
+from oversafe.attack.copies import is_copy
+from oversafe.attack.release_attacks import ANOTHER_LABEL
 from oversafe.commands.outputs import check_page
 from oversafe.data import load_dataset
 from oversafe.errors import InputError
@@ -191,6 +193,40 @@ def test_one_real_row_in_a_synthetic_release_is_certain():
     assert (
         found.verdict.sentence == "1 real record of the attacked classes stands in the release word for word."
     )
+
+
+def test_records_that_a_release_avoids_expose_it():
+    """Of 512 kinds of people about two thirds are in the release; the avoided ones are all found by any seed."""
+    rng = np.random.default_rng(0)
+    real, holdout, made = (
+        pd.DataFrame(rng.integers(0, 8, (600, 3)), columns=list("abc")).assign(
+            y=np.where(rng.random(600) < 0.4, "ill", "well")
+        )
+        for _ in range(3)
+    )
+    report = audit(made[~is_copy(made, real)], "y", real=real, holdout=holdout)
+    copies = {f.result.details["class"]: f for f in report.findings if f.result.name == "ExactCopies"}
+    found = copies["ill"]
+    others = found.result.details["copied_holdout"] / found.result.details["distinct_holdout"]
+    total = found.result.details["distinct_real"]
+    assert found.headline == (
+        f"The release avoids the real records of class 'ill': it holds 0 of the {total} different ones, and "
+        f"{round(100 * others)} % of the records of people who had no part. So a missing record hints "
+        "that the person took part."
+    )
+    assert found.certain_records == 0 and found.result.interval[0] > 0.1
+    assert report.verdict.level == "exposed" and "avoids the real records" in report.verdict.sentence
+    (entry,) = [
+        each
+        for each in json.loads(report.to_json())["findings"]
+        if each["attack"] == "ExactCopies" and each["details"]["class"] == "ill"
+    ]
+    assert entry["details"]["avoided"] is True and entry["threat"] == "membership"
+    assert entry["criteria"] == ["linkability", "inference"]
+    assert "avoids the real records" in report.to_html()
+    assert "avoids the real records" in " ".join(str(report).split())
+    # Rows that are missing under their own label are chosen for it, so that their absence elsewhere says nothing.
+    assert "avoided" not in copies[ANOTHER_LABEL].result.details
 
 
 def test_why_the_largest_class_is_not_attacked(real, augmented):

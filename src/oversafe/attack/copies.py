@@ -1,4 +1,4 @@
-"""Real rows that stand in a release verbatim."""
+"""Real rows that stand in a release verbatim, or that it avoids."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oversafe.attack._kernels import row_hashes
-from oversafe.attack.base import Attack, AttackResult, wilson_interval
+from oversafe.attack.base import Attack, AttackResult, Threat, wilson_interval
 from oversafe.attack.written import write_alike
 from oversafe.checks import check_pandas
 from oversafe.data.column import select_columns
@@ -33,6 +33,23 @@ class ExactCopies(Attack):
     holdout of people who had no part in the release, or, without one that has other rows than the real ones, the share
     to expect if the release drew each of its columns by itself.
 
+    A release that avoids real rows tells who took part as well: those who are missing. Where surely fewer real rows
+    than holdout rows are in the release, the risk is the difference of the two shares, the threat is "membership" and
+    ``details["avoided"]`` is true.
+
+    Parameters
+    ----------
+    both_ways : bool, default=True
+        Whether to look for avoided rows too. That takes real rows and a holdout that were chosen alike.
+
+    Notes
+    -----
+    The 95 % interval of the difference has two ends, and chance passes each with a probability of about 2.5 %. Its
+    lower end decides on copies, its upper end on avoided rows. So looking both ways changes nothing for copies, and
+    both together err as often as the interval says. Of few rows such an interval is too short, so that avoided rows
+    must pass Fisher's exact test at 2.5 % as well. Where real and holdout rows coincide, those of the holdout that are
+    left are rare kinds of rows, which makes the finding of avoided rows less likely, never more.
+
     See Also
     --------
     ReconSMOTE : Recovers real rows that are not in the release.
@@ -46,6 +63,9 @@ class ExactCopies(Attack):
     >>> ExactCopies().run(release, real).risk
     0.5
     """
+
+    def __init__(self, both_ways: bool = True):
+        self.both_ways = both_ways
 
     def run(self, release: Any, real: Any, holdout: Any = None) -> AttackResult:
         """Compare the rows of the release with the real ones.
@@ -82,6 +102,7 @@ class ExactCopies(Attack):
             "released_copies": int(np.isin(released, distinct).sum()),
             "released_rows": len(released),
         }
+        threat: Threat = "reconstruction"
         risk = shares[0][0] / shares[0][1]
         interval = wilson_interval(*shares[0])
         others = None if holdout is None else np.setdiff1d(rows["holdout"], distinct)
@@ -92,6 +113,9 @@ class ExactCopies(Attack):
         if others is not None and len(others):
             risk -= by_chance / len(others)
             interval = difference_interval(*shares[0], by_chance, len(others))
+            if self.both_ways and interval[1] < 0 and _seldom(*shares[0], by_chance, len(others)) <= 0.025:
+                details["avoided"], threat = True, "membership"
+                risk, interval = -risk, (-interval[1], -interval[0])
         else:
             # A holdout whose rows are all among the real ones shows a coarse table, and no chance.
             chance = _chance_of_copies(release, real)
@@ -106,12 +130,20 @@ class ExactCopies(Attack):
         evidence.insert(evidence.shape[1], "copies", copies, allow_duplicates=True)
         return AttackResult(
             name="ExactCopies",
-            threat="reconstruction",
+            threat=threat,
             risk=max(0.0, risk),
             interval=(max(0.0, interval[0]), max(0.0, interval[1])),
             evidence=evidence,
             details=details,
         )
+
+
+def _seldom(copied: int, total: int, others: int, all_others: int) -> float:
+    """Return how probable so few copies are if real rows stand in the release as often as others."""
+    from scipy.stats import fisher_exact
+
+    table = [[copied, total - copied], [others, all_others - others]]
+    return float(fisher_exact(table, alternative="less").pvalue)
 
 
 def is_copy(rows: Any, real: Any) -> NDArray[np.bool_]:

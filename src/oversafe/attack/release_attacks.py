@@ -390,7 +390,9 @@ def _distinguish(tables: ClassTables, truth: NDArray[np.bool_] | None) -> Attack
 
 
 def _copies(tables: ClassTables) -> AttackResult:
-    return _labelled(ExactCopies().run(tables.release, tables.real, tables.holdout), tables)
+    # Under another label the real rows were chosen for being missing under their own; the holdout's were not chosen.
+    attack = ExactCopies(both_ways=tables.label != ANOTHER_LABEL)
+    return _labelled(attack.run(tables.release, tables.real, tables.holdout), tables)
 
 
 def _against_holdout(attack: Any, tables: ClassTables) -> AttackResult:

@@ -39,6 +39,8 @@ def with_certain_records(result: Any, tables: ClassTables) -> tuple[Any, int]:
         return result, _computed(result)
     if result.name != "ExactCopies" or not found["copied"]:
         return result, 0
+    if found.get("avoided"):
+        return replace(result, details={**found, "more_than_chance": False}), 0
     overlap = release_overlap(tables.release, as_released(tables.real, tables.release))
     fair = None
     if not found.get("distinct_holdout"):

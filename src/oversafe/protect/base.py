@@ -174,6 +174,9 @@ class Sampler(Protector):
 class Synthesizer(Protector):
     """A model of the table from which fully synthetic rows are drawn, class by class.
 
+    No original row is passed through; an equal row may arise by chance, and stays: to avoid it would tell who is in the
+    table.
+
     A subclass writes ``_fit``, which sets ``schema_``, ``classes_`` and ``class_counts_`` (paid for, if the method
     is private) and calls ``_pay`` with its guarantee before it draws any noise, and ``_draw``. Its constructor has
     ``sampling_strategy`` and ``random_state``.

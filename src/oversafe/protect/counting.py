@@ -29,6 +29,7 @@ from oversafe.privacy.domains import (
 )
 from oversafe.privacy.guarantee import Guarantee, Relation
 from oversafe.privacy.ledger import DatasetLedger
+from oversafe.privacy.surroundings import surrounding_caveats
 from oversafe.protect.base import Material, Shape, Synthesizer
 from oversafe.text import listed
 
@@ -107,6 +108,7 @@ class CountingSynthesizer(Synthesizer):
             )
         from oversafe.data._sources import open_table
 
+        self._caveats = surrounding_caveats()
         self._check_strategy()
         schema = replace(self.schema, label=label or self.schema.label)
         table = source if hasattr(source, "get_backend") else open_table(source)

@@ -196,14 +196,16 @@ def draw_cells(
     given: IntArray,
     rng: np.random.Generator,
 ) -> list[IntArray]:
-    """Return cells for rows whose root cells are given, column by column.
+    """Return cells for rows whose root cells are given, column by column, each row by itself.
 
     A combination of parents that was never counted draws from the column's own counts.
     """
     cells: list[IntArray] = [np.zeros(len(given), dtype=np.int64) for _ in sizes]
     cells[nodes[0].column] = given
     for node, counts in zip(nodes[1:], tables[1:], strict=True):
-        cells[node.column] = draw_column(counts, joint_codes(cells, sizes, node.parents), rng)
+        # Not shared out as in draw_column: that would publish counts that have no noise.
+        parents = joint_codes(cells, sizes, node.parents)
+        cells[node.column] = _first_above(_ends(counts), parents, rng.random(len(given)))
     return cells
 
 
@@ -213,14 +215,10 @@ def draw_column(
     """Return a cell for each row, drawn from the row of ``counts`` that its parents' combination names.
 
     The rows of one combination share out its cells evenly, in random order (systematic sampling): each row by
-    itself is drawn from the counts, and the rows together come as close to them as whole numbers can.
+    itself is drawn from the counts, and the rows together come as close to them as whole numbers can. So this is for
+    counts that were paid for.
     """
-    weights = np.asarray(counts, dtype=np.float64)
-    totals = weights.sum(axis=1)
-    weights = np.where(totals[:, None] > 0, weights, weights.sum(axis=0))
-    if not weights.any():
-        weights = np.ones_like(weights)
-    ends = np.cumsum(weights, axis=1)
+    ends = _ends(counts)
     n = len(parents)
     shuffled = rng.permutation(n)
     # numpy sorts 16 bits by counting, which is many times faster.
@@ -233,6 +231,13 @@ def draw_column(
     cells = np.empty(n, dtype=np.int64)
     cells[order] = _first_above(ends, of, level)
     return cells
+
+
+def _ends(counts: NDArray[np.int64] | FloatArray) -> FloatArray:
+    """Return where each cell ends when those of a combination lie side by side; one without counts has all counts."""
+    weights = np.asarray(counts, dtype=np.float64)
+    weights = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, weights.sum(axis=0))
+    return np.cumsum(weights if weights.any() else np.ones_like(weights), axis=1)
 
 
 def _first_above(ends: FloatArray, rows: IntArray, level: FloatArray) -> IntArray:

@@ -16,13 +16,7 @@ from oversafe.privacy.domains import Binning, Estimate
 from oversafe.privacy.guarantee import Guarantee, Relation
 from oversafe.privacy.ledger import DatasetLedger
 from oversafe.privacy.noise import uniform
-from oversafe.protect.adversarial import (
-    AdversarialSynthesizer,
-    Cells,
-    Strategy,
-    drawn_classes,
-    one_hot,
-)
+from oversafe.protect.adversarial import AdversarialSynthesizer, Cells, Strategy, drawn_classes
 from oversafe.protect.descriptions import PRIVATE, described
 
 if TYPE_CHECKING:
@@ -38,7 +32,7 @@ _BASIS = (
 _ROWS_PER_TEACHER, _FEWEST, _MOST = 50, 5, 500
 _TEACHER_HIDDEN, _STUDENT_HIDDEN = 16, 64
 _TEACHER_STEPS, _STUDENT_STEPS, _GENERATOR_STEPS = 5, 20, 10
-_TEACHER_RATE = 0.01
+_TEACHER_RATE, _TEACHER_DECAY = 0.01, 0.1
 _BATCH = 500
 # Votes on rows of a generator that has long moved on mislead; the student learns from the last rounds.
 _REMEMBERED = 10
@@ -198,7 +192,8 @@ class Teachers:
     """Small networks that each learn to tell their own rows from generated ones.
 
     Which teacher a row belongs to is drawn for each row by itself, whatever it holds; so one record, replaced or added,
-    is one teacher's.
+    is one teacher's. A teacher is trained alone, row by row: the others are the same to the last bit, with and without
+    that record.
 
     Parameters
     ----------
@@ -216,52 +211,54 @@ class Teachers:
         n = len(cells.classes)
         lots = uniform(n) if rng is None else rng.random(n)
         own = np.floor(lots * n_teachers).astype(np.int64)
-        order = np.argsort(own, kind="stable")
-        sizes = np.bincount(own, minlength=n_teachers)
-        # Each teacher's rows side by side, filled up to the longest; what fills up has no weight.
-        first = np.cumsum(sizes) - sizes
-        place = np.arange(n) - np.repeat(first, sizes)
-        self.rows = np.zeros((n_teachers, int(sizes.max())), dtype=np.int64)
-        self.rows[own[order], place] = order
-        known = np.arange(self.rows.shape[1]) < sizes[:, None]
-        self.weight = torch.as_tensor(known / np.maximum(sizes, 1)[:, None], dtype=torch.float32)
-        self.hot = one_hot(cells)
-        width = int(cells.starts[-1]) + cells.n_classes
-        self.first = (
-            torch.randn(n_teachers, width, _TEACHER_HIDDEN) / math.sqrt(len(cells.sizes) + 1)
-        ).requires_grad_()
-        self.bias = torch.zeros(n_teachers, 1, _TEACHER_HIDDEN).requires_grad_()
-        self.second = (
-            torch.randn(n_teachers, _TEACHER_HIDDEN, 1) / math.sqrt(_TEACHER_HIDDEN)
-        ).requires_grad_()
-        self.last = torch.zeros(n_teachers, 1, 1).requires_grad_()
-        self.optimizer = torch.optim.AdamW(
-            [self.first, self.bias, self.second, self.last], lr=_TEACHER_RATE, weight_decay=0.1
-        )
-
-    def _scores(self, rows: torch.Tensor) -> torch.Tensor:
-        import torch
-
-        hidden = torch.relu(rows @ self.first + self.bias)
-        return (hidden @ self.second + self.last)[:, :, 0]
+        self.parts = [*cells.sizes, cells.n_classes]
+        # Each teacher's rows one after the other, in the order of the table.
+        self.rows = self._with_bias(cells.places()[np.argsort(own, kind="stable")])
+        self.starts = np.searchsorted(np.sort(own), np.arange(n_teachers + 1))
+        first = torch.randn(n_teachers, sum(self.parts), _TEACHER_HIDDEN) / math.sqrt(len(self.parts))
+        second = torch.randn(n_teachers, _TEACHER_HIDDEN) / math.sqrt(_TEACHER_HIDDEN)
+        self.weights = np.zeros((n_teachers, (sum(self.parts) + 2) * _TEACHER_HIDDEN + 1), dtype=np.float32)
+        self.weights[:, : first[0].numel()] = first.flatten(1).numpy()
+        self.weights[:, -1 - _TEACHER_HIDDEN : -1] = second.numpy()
+        # What AdamW remembers of the gradients and of their squares, and its steps so far.
+        self.mean, self.square = np.zeros_like(self.weights), np.zeros_like(self.weights)
+        self.steps = 0
 
     def learn(self, fake: torch.Tensor) -> None:
         """Train every teacher on its rows and on generated ones."""
-        from torch.nn import functional
+        from oversafe.protect._pategan_kernels import train
 
-        # With its width, which cannot be told of a table without rows.
-        real = self.hot(self.rows.ravel()).reshape(*self.rows.shape, self.first.shape[1])
-        for _ in range(_TEACHER_STEPS):
-            self.optimizer.zero_grad()
-            of_real = (functional.softplus(-self._scores(real)) * self.weight).sum(dim=1)
-            of_fake = functional.softplus(self._scores(fake)).mean(dim=1)
-            # A sum, so that no teacher's gradient depends on another's rows.
-            (of_real + of_fake).sum().backward()
-            self.optimizer.step()
+        train(
+            self.rows,
+            self.starts,
+            self._places(fake),
+            self.weights,
+            self.mean,
+            self.square,
+            self.steps,
+            _TEACHER_STEPS,
+            _TEACHER_HIDDEN,
+            _TEACHER_RATE,
+            _TEACHER_DECAY,
+        )
+        self.steps += _TEACHER_STEPS
+
+    def opinions(self, rows: torch.Tensor) -> NDArray[np.bool_]:
+        """Return which rows each teacher holds for real."""
+        from oversafe.protect._pategan_kernels import holds_for_real
+
+        return holds_for_real(self._places(rows), self.weights, _TEACHER_HIDDEN)
 
     def votes(self, rows: torch.Tensor) -> IntArray:
         """Return how many teachers hold each row for real."""
-        import torch
+        return self.opinions(rows).sum(axis=0, dtype=np.int64)
 
-        with torch.no_grad():
-            return (self._scores(rows) > 0).sum(dim=0).numpy().astype(np.int64)
+    def _places(self, rows: torch.Tensor) -> IntArray:
+        """Return where the ones of generated rows lie."""
+        ends = np.cumsum(self.parts)
+        found = [own.argmax(dim=1).numpy() for own in rows.split(self.parts, dim=1)]
+        return self._with_bias(np.column_stack(found) + ends - self.parts)
+
+    def _with_bias(self, places: IntArray) -> IntArray:
+        """Return rows with one place more, which all rows have."""
+        return np.ascontiguousarray(np.column_stack([places, np.full(len(places), sum(self.parts))]))

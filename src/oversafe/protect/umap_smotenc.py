@@ -30,8 +30,6 @@ _EXACT_SEARCH = 50_000
 # A value that this share of a column's rows have, among more distinct values than that, is a spike: mostly a
 # zero that means "none".
 _SPIKE_SHARE, _SPIKE_VALUES = 0.1, 20
-# How often rows that happen to equal a real one are drawn again, each time a little farther out.
-_REDRAWS = 20
 
 
 class UMAPSMOTENC(Synthesizer):
@@ -40,7 +38,7 @@ class UMAPSMOTENC(Synthesizer):
     Numbers are scaled to [0, 1] and embedded by UMAP, which sees the classes; SMOTE-NC then makes points of
     every class in the embedding, as many as the class has rows, and each is projected back ([1]_, Section
     3.3). The lines between records are straight in the embedding only, so that they cannot be followed back
-    in the released table. The original rows are no part of the result.
+    in the released table. No original row is passed through; an equal row may arise by chance.
 
     umap-learn fits the embedding; the back-projection is our own: a draw from the distribution of the
     point's surroundings in the embedding, among the records of its class, and a little noise. It takes a small
@@ -106,8 +104,8 @@ class UMAPSMOTENC(Synthesizer):
     -----
     Needs the extra ``umap``. The first fit in a process waits for umap-learn's compilation.
 
-    A drawn row that equals a real one is drawn again, up to 20 times. Where a table has few possible rows, say two
-    columns of whole numbers, this changes the distribution: what is frequent in it has all been there.
+    A drawn row that equals a real one stays. If such rows were drawn again, those that are missing would tell who is
+    in the table, most of all where few rows are possible.
     """
 
     embedding_: FloatArray
@@ -154,7 +152,6 @@ class UMAPSMOTENC(Synthesizer):
         import_extra("umap", "umap", "UMAPSMOTENC")
 
         matrix = self.schema_.encode(self.schema_.conform(table))
-        self._real = _row_keys(matrix)
         self._scale_numbers(matrix[:, self._is_number])
         self._categories = self._read_categories(matrix[:, ~self._is_number])
         self.embedding_, self._curve = self._embed()
@@ -259,18 +256,8 @@ class UMAPSMOTENC(Synthesizer):
     def _draw(self, classes: NDArray[np.int64], rng: np.random.Generator) -> pd.DataFrame:
         is_number = self._is_number
         codes = np.empty((len(classes), len(self.schema_)))
-        todo, wider = np.arange(len(classes)), 1.0
-        for _ in range(_REDRAWS):
-            points = self._draw_points(classes[todo], rng)
-            numbers, categories = self._project(classes[todo], points, wider, rng)
-            codes[np.ix_(todo, np.flatnonzero(is_number))] = numbers
-            codes[np.ix_(todo, np.flatnonzero(~is_number))] = categories
-            if not len(todo):
-                break
-            # Compared as they are released: rounded, with the columns' decimals and dtypes.
-            released = self.schema_.encode(self.schema_.decode(codes[todo]))
-            todo = todo[np.isin(_row_keys(released), self._real)]
-            wider *= 1.1
+        points = self._draw_points(classes, rng)
+        codes[:, is_number], codes[:, ~is_number] = self._project(classes, points, rng)
         return self.schema_.decode(codes)
 
     def _draw_points(self, classes: NDArray[np.int64], rng: np.random.Generator) -> _Points:
@@ -295,9 +282,9 @@ class UMAPSMOTENC(Synthesizer):
         return _Points(where, base)
 
     def _project(
-        self, classes: NDArray[np.int64], points: _Points, wider: float, rng: np.random.Generator
+        self, classes: NDArray[np.int64], points: _Points, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the codes of the number and category columns of the points' rows, drawn so much wider."""
+        """Return the codes of the number and category columns of the points' rows."""
         from oversafe.protect._umap_kernels import back_project
 
         around, weights = self._surroundings(classes, points.where)
@@ -310,11 +297,11 @@ class UMAPSMOTENC(Synthesizer):
             around,
             weights,
             rng.standard_normal(weights.shape),
-            wider * self.noise * self._deviation * rng.standard_normal(shape),
+            self.noise * self._deviation * rng.standard_normal(shape),
             rng.random(shape),
             self._spikes,
             self._fill,
-            wider * self.spread,
+            float(self.spread),
         )
         scaled[np.isnan(self._numbers[lender])] = np.nan
         if self.categories == "vote":
@@ -392,9 +379,3 @@ def _vote(categories: IntArray, neighbors: IntArray) -> IntArray:
     votes = categories[neighbors]
     counts = (votes[:, :, None, :] == votes[:, None, :, :]).sum(axis=2)
     return np.take_along_axis(votes, counts.argmax(axis=1)[:, None, :], axis=1)[:, 0, :]
-
-
-def _row_keys(codes: FloatArray) -> NDArray[np.uint64]:
-    """Return a number for each row, the same for equal rows."""
-    # Zero has two signs.
-    return pd.util.hash_pandas_object(pd.DataFrame(codes + 0.0), index=False).to_numpy()

@@ -57,6 +57,13 @@ def _reconstructed(result: Any, label: str, certain: int) -> str:
 
 def _copied(result: AttackResult, label: str, certain: int) -> str:
     copied, total = result.details["copied"], result.details["distinct_real"]
+    if result.details.get("avoided"):
+        others = result.details["copied_holdout"] / result.details["distinct_holdout"]
+        return (
+            f"The release avoids the real records of class {label!r}: it holds {copied} of the {total} different ones, "
+            f"and {percent(others)} of the records of people who had no part. So a missing record hints that the "
+            "person took part."
+        )
     chance = ", no more than by chance" if copied and not certain and result.interval[0] <= 0 else ""
     if label == ANOTHER_LABEL:
         return f"{copied} different real records stand in the release under {label}{chance}."

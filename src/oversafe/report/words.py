@@ -54,8 +54,10 @@ _BY_ATTACK: Mapping[str, Words] = {
     "ExactCopies": Words(
         "Do real records stand in the release as they are?",
         "Somebody who has the released file, and meets a person whose values they recognise.",
-        "Every released row is compared with every real one, value by value.",
-        "The share of the real records that stand in the release, less what chance gives.",
+        "Every released row is compared with every real one, value by value. The records of people who had no part in "
+        "the release show what chance gives. If clearly more of theirs stand there, the release avoids the real ones.",
+        "The share of the real records that stand in the release, less what chance gives. Where real records are "
+        "avoided: the share of other people's records that stand there, less that of the real ones.",
     ),
     "Linkability": Words(
         "Can two sources about one person be linked through the release?",
