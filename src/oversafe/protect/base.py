@@ -6,13 +6,13 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
 from imblearn.utils import check_target_type
 from numpy.typing import NDArray
-from pandas.api.types import is_datetime64_any_dtype, is_object_dtype, is_string_dtype
+from pandas.api.types import infer_dtype, is_datetime64_any_dtype, is_object_dtype, is_string_dtype
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -25,7 +25,7 @@ from oversafe.data.schema import Schema, check_given_schema, check_table, featur
 from oversafe.errors import InputError
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.privacy.ledger import pay
-from oversafe.privacy.persons import limit_rows
+from oversafe.privacy.persons import check_persons, limit_rows
 from oversafe.privacy.surroundings import surrounding_caveats, warn_if_tuned
 
 Material = tuple[pd.DataFrame, pd.Series]
@@ -52,6 +52,8 @@ class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
 
     guarantee_: Guarantee
     schema_: Schema
+    # Whether it has a promise, and for records alone; one for persons shows in its parameter rows_per_person.
+    _promises_records: ClassVar[bool] = False
     # Told what is being done and the share that is done; set by whoever wants to show it.
     on_progress: Callable[[str, float], None] | None = None
 
@@ -91,8 +93,15 @@ class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
         """Refuse settings that many protectors have and that none can use."""
         check_random_state(getattr(self, "random_state", None))
         check_given_schema(getattr(self, "schema", None))
+        self._check_persons()
         if hasattr(self, "domains"):
             check_choice("domains", self.domains, ("data", "private"))
+
+    def _check_persons(self) -> None:
+        takes = hasattr(self, "rows_per_person")
+        if takes or self._promises_records:
+            rows, schema = getattr(self, "rows_per_person", None), getattr(self, "schema", None)
+            check_persons(type(self).__name__, schema, rows, takes_persons=takes)
 
     def _pay(self, guarantee: Guarantee, data: Any = None) -> None:
         """Set ``guarantee_`` and charge it to the ledger, if there is one; call it before any noise is drawn.
@@ -338,16 +347,22 @@ class Synthesizer(Protector):
     def _limit_persons(self, table: pd.DataFrame, labels: pd.Series) -> tuple[pd.DataFrame, pd.Series]:
         """Return the table without the person column, with as many rows of each person as may be used."""
         rows, schema = getattr(self, "rows_per_person", None), getattr(self, "schema", None)
-        if rows is None:
+        if rows is None or schema is None:
             return table, labels
-        if schema is None or schema.person is None or schema.person not in table.columns:
+        if schema.person not in table.columns:
             raise InputError(
-                f"rows_per_person = {rows!r} was given without a person column; name it in the schema (person = ...) "
-                "and leave it in the table"
+                f"the table has no column {schema.person!r}, which says in the schema whose row each is; leave it in "
+                "the table"
             )
         # Another stream than the noise's.
         rng = None if self.random_state is None else np.random.default_rng([self.random_state, 1])
-        kept = limit_rows(table[schema.person], rows, random_state=rng)
+        kept = limit_rows(
+            table[schema.person],
+            rows,
+            dtype=schema[schema.person].dtype,
+            exact=_was_read(table, schema.person),
+            random_state=rng,
+        )
         self._shape.leave_out(schema.person)
         table = table.drop(columns=schema.person).iloc[kept].reset_index(drop=True)
         return table, labels.iloc[kept].reset_index(drop=True)
@@ -530,3 +545,12 @@ class Shape:
 def _roomy(dtype: Any) -> Any:
     """Return the dtype, with texts of any length."""
     return str if isinstance(dtype, np.dtype) and dtype.kind in "US" else dtype
+
+
+def _was_read(table: pd.DataFrame, name: str) -> bool:
+    """Whether a column holds text as oversafe's own reader read it by a schema, each cell by itself."""
+    values = table[name]
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        values = pd.Series(values.cat.categories)
+    read = table.attrs.get("oversafe:read")
+    return isinstance(read, dict) and name in read and infer_dtype(values, skipna=True) in ("string", "empty")
