@@ -104,10 +104,24 @@ def _protect(st: Any, limit: int) -> None:
             "columns seem to be, correct it, and upload it here."
         )
         _download(st, "Download a schema to correct", inferred.to_toml(), "schema.toml", "text/plain")
+    try:
+        schema = None if uploaded is None else work.read_schema(uploaded.getvalue())
+    except _MISTAKES as error:
+        st.session_state.pop("protected", None)
+        _say(st.error, error)
+        return
+    rows_per_person = None
+    if schema is not None and schema.person is not None:
+        rows_per_person = st.number_input(
+            "Rows per person",
+            1,
+            value=None,
+            step=1,
+            help="Of each person at most so many rows are used, drawn at random; the promise is for every person.",
+        )
     if st.button("Protect", type="primary"):
         with _progress(st, f"Protecting with {method}") as show:
             try:
-                schema = None if uploaded is None else work.read_schema(uploaded.getvalue())
                 real = table
                 if schema is not None:
                     # Read again as the schema says, so that no row decides how the others are read.
@@ -120,6 +134,7 @@ def _protect(st: Any, limit: int) -> None:
                     epsilon=epsilon,
                     balance=balance,
                     schema=schema,
+                    rows_per_person=rows_per_person,
                     drop=drop,
                     on_progress=lambda step, share: show(step, share / 2),
                 )

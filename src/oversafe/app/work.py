@@ -11,13 +11,13 @@ from typing import Any
 
 import pandas as pd
 
-from oversafe.commands.tables import left_out
+from oversafe.commands.tables import left_out, released_columns
 from oversafe.data import Schema
 from oversafe.data.files import read_declared
 from oversafe.errors import InputError
 from oversafe.privacy import Guarantee, write_release
 from oversafe.protect.base import check_labels
-from oversafe.protect.methods import make_protector
+from oversafe.protect.methods import make_protector, promises
 from oversafe.text import shorten, showable
 
 ENDINGS = ("csv", "tsv", "gz", "parquet")
@@ -104,21 +104,24 @@ def protect_table(
     epsilon: float | None,
     balance: bool = False,
     schema: Schema | None = None,
+    rows_per_person: int | None = None,
     drop: Sequence[str] = (),
     on_progress: Callable[[str, float], None] | None = None,
 ) -> Release:
     """Return a protected release of a table, with its manifest."""
-    gone, schema = left_out(drop, label, schema)
+    gone, schema = left_out(drop, label, schema, persons=promises(method))
+    protector = make_protector(
+        method, epsilon=epsilon, schema=schema, rows_per_person=rows_per_person, balance=balance
+    )
     frame = table.drop(columns=[name for name in gone if name in table.columns])
     described = schema if schema is not None else Schema.infer(frame, label=label)
     described.check_releasable()
     frame = described.conform(frame)
     check_labels(frame[label])
-    protector = make_protector(method, epsilon=epsilon, schema=schema, balance=balance)
     protector.on_progress = on_progress
     X, y = protector.fit_resample(frame.drop(columns=label), frame[label])
     release = X.copy(deep=False)
-    release.insert(list(frame.columns).index(label), label, y)
+    release.insert(released_columns(frame, schema).index(label), label, y)
     settings: dict[str, Any] = {
         "method": method,
         **{k: str(v) for k, v in protector.get_params().items() if k not in ("schema", "ledger")},

@@ -102,7 +102,8 @@ def compare(
     from oversafe.data import Schema
     from oversafe.data.files import read_declared
 
-    gone, declared = left_out(drop, label, None if schema is None else Schema.from_toml(schema))
+    given = None if schema is None else Schema.from_toml(schema)
+    gone, declared = left_out(drop, label, given, persons=True)
     frame = read_declared(table, declared, separator=separator, decimal=decimal, encoding=encoding)
     check_columns_given(gone, frame.columns)
     frame = labelled(frame, label, table, drop=drop_unlabelled)

@@ -100,7 +100,7 @@ def check_persons(who: str, schema: Schema | None, rows: int | None, *, takes_pe
     if rows is None:
         raise InputError(
             f"{whose}, and no bound on the rows of a person was given; give --rows-per-person N (rows_per_person=N in "
-            f"Python), or {per_record}"
+            f"Python, Rows per person on the page), or {per_record}"
         )
     dtype = types.pandas_dtype(schema[person].dtype)
     if not (_are_numbers(str(dtype)) or types.is_string_dtype(dtype) or dtype == "category"):

@@ -23,7 +23,7 @@ from oversafe.data.labels import as_labels, check_labels, in_order
 from oversafe.data.objects import are_dates, as_objects
 from oversafe.data.schema import Schema, check_given_schema, check_table, features_of
 from oversafe.errors import InputError
-from oversafe.privacy.guarantee import Guarantee
+from oversafe.privacy.guarantee import UNLABELLED, Guarantee
 from oversafe.privacy.ledger import pay
 from oversafe.privacy.persons import check_persons, limit_rows
 from oversafe.privacy.surroundings import surrounding_caveats, warn_if_tuned
@@ -56,6 +56,8 @@ class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
     _promises_records: ClassVar[bool] = False
     # Told what is being done and the share that is done; set by whoever wants to show it.
     on_progress: Callable[[str, float], None] | None = None
+    # Whether the table had rows without a label that were left out; set by whoever did so.
+    unlabelled_left_out: bool = False
 
     def _report(self, step: str, share: float) -> None:
         if self.on_progress is not None:
@@ -231,9 +233,10 @@ class Synthesizer(Protector):
         several = self._shape.label_kind == "indicator" or (
             self._shape.label_kind == "frame" and len(self._shape.label_name) > 1
         )
-        caveats = [*([_SEVERAL] if several else []), *self._caveats]
         if guarantee.status == "none":
             return guarantee
+        counted = self.unlabelled_left_out and guarantee.n_rows_public
+        caveats = [*([_SEVERAL] if several else []), *([UNLABELLED] if counted else []), *self._caveats]
         return guarantee.weaken(*(caveat for caveat in caveats if caveat not in guarantee.caveats))
 
     def sample(
