@@ -256,7 +256,7 @@ def test_ids_are_whole_numbers_or_missing_whatever_range_is_declared(run, visits
     schema = Schema.from_toml(visits / "s.toml")
     schema = schema.declare("pid", kind="integer", dtype="int64", bounds=(0, 3))
     schema.to_toml(visits / "s.toml")
-    # Of noise with epsilon = 1000 a count of 60 has less than a part in a million.
+    # With epsilon = 1000 the noise of a class count is other than 0 with a probability below 1e-6.
     strong = ("--epsilon", 1000, "--set", "relation=add-remove", "--method", "histograms")
     done = run(*VISITS, "--rows-per-person", 1, *strong)
     assert done.returncode == 0 and "1 row without a person's id" in done.stderr
