@@ -57,6 +57,9 @@ def folder(monkeypatch, tmp_path):
     X_new, y_new = SMOTE(random_state=0).fit_resample(X, y)
     X_new.assign(diagnosis=y_new).to_csv("release.csv", index=False)
     _public_schema(table).to_toml("schema.toml")
+    visits = table.assign(pid=[f"P{i // 7}" for i in range(len(table))])
+    visits.to_csv("visits.csv", index=False)
+    Schema.infer(visits, label="diagnosis", person="pid").to_toml("visits.toml")
     return tmp_path
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from oversafe.app import server, work
 from oversafe.app.server import ADDRESS, arguments, free_port, serve
-from oversafe.data import load_dataset
+from oversafe.data import Column, Schema, load_dataset
 from oversafe.errors import InputError, MissingExtraError
 from oversafe.report.demo import demo_schema
 
@@ -71,6 +71,24 @@ def test_a_release_with_its_manifest(folder, table):
     assert manifest["sha256"] == hashlib.sha256(release.file).hexdigest()
     assert manifest["guarantee"]["status"] == "proven" and manifest["settings"]["method"] == "histograms"
     assert list(release.table.columns) == list(table.columns)
+
+
+def test_a_person_column_is_used_with_a_bound_and_never_released(folder, table):
+    visits = table.copy()
+    visits.insert(0, "pid", [f"P{i // 4}" for i in range(len(table))])
+    schema = demo_schema()
+    schema = Schema((*schema.columns, Column("pid", "identifier", "str")), schema.label, "pid")
+    with pytest.raises(InputError, match=r"\('pid'\), and no bound .* Rows per person on the page"):
+        work.protect_table(visits, "diagnosis", method="histograms", epsilon=1.0, schema=schema)
+    # The page proposes to leave it out, which it is in any case.
+    for drop in ([], ["pid"]):
+        release = work.protect_table(
+            visits, "diagnosis", method="histograms", epsilon=1.0, schema=schema, rows_per_person=2, drop=drop
+        )
+        assert list(release.table.columns) == list(table.columns)
+        assert "for every person (at most 2 rows each)" in str(release.guarantee)
+        guarantee = json.loads(release.manifest)["guarantee"]
+        assert (guarantee["status"], guarantee["unit"], guarantee["rows_per_unit"]) == ("proven", "person", 2)
 
 
 def test_columns_that_name_people_are_refused_or_left_out(folder, table):

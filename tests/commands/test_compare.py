@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from oversafe.data import Schema
+
 
 def oversafe(*arguments, cwd):
     return subprocess.run(
@@ -82,3 +84,17 @@ def test_mistakes_are_told_in_one_sentence(folder, arguments, message):
     done = oversafe(*arguments, cwd=folder)
     assert done.returncode == 2 and message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_comparison_is_about_records(folder):
+    table = pd.read_csv(folder / "t.csv").assign(name=[f"P{i // 4}" for i in range(200)])
+    table.to_csv(folder / "visits.csv", index=False)
+    Schema.infer(table, label="state", person="name").to_toml(folder / "visits.toml")
+    options = ["visits.csv", "-l", "state", "--schema", "visits.toml", "--no-membership", "--jobs", 1]
+    done = oversafe(*options, "--report", "v.html", cwd=folder)
+    assert done.returncode == 2 and "the promise of 'histograms' would be for every record" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1 and not (folder / "v.html").exists()
+    # Without a promise the column is left out.
+    done = oversafe(*options, "--report", "v.html", "--methods", "random-over", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((folder / "v.json").read_text())["table"]["columns"] == 3

@@ -166,3 +166,156 @@ def test_one_odd_cell_is_one_vote_on_what_a_column_is(run, tmp_path, column, odd
     made = read_table(tmp_path / "r.csv")
     assert made["when"].dtype.kind == "M" and made["when"].dt.year.between(2019, 2023).mean() > 0.9
     assert made["dose"].dtype.kind == made["share"].dtype.kind == "f"
+
+
+@pytest.fixture
+def visits(tmp_path):
+    """A folder with a table of several rows per patient and its public schema, which says whose row each is."""
+    rng = np.random.default_rng(0)
+    person = np.repeat(np.arange(60), rng.integers(1, 10, 60))
+    frame = pd.DataFrame(
+        {
+            "pid": [f"P{i}" for i in person],
+            "age": rng.integers(20, 90, len(person)),
+            "state": np.where(person % 5, "well", "ill"),
+            "ward": np.where(rng.random(len(person)) < 0.5, "north", "south"),
+        }
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    schema = Schema.infer(frame, label="state", person="pid").declare("age", bounds=(18, 110))
+    for name in ("age", "state", "ward"):
+        schema = schema.declare(name, domain="public", source="a test")
+    schema.to_toml(tmp_path / "s.toml")
+    return tmp_path
+
+
+VISITS = ("protect", "t.csv", "-l", "state", "--schema", "s.toml", "--out", "r.csv")
+
+
+@pytest.mark.parametrize("bound", [("--rows-per-person", 3), ("--set", "rows_per_person=3"), None])
+@pytest.mark.parametrize("source", ["t.csv", "tables"])
+def test_a_schema_with_a_person_gives_a_promise_for_every_person(run, visits, bound, source):
+    run("budget", "create", "b.db", "visits", "--epsilon", 2, "--unit", "person", "--rows-per-unit", 3)
+    charged = ("--ledger", "b.db", "--dataset", "visits")
+    if source == "tables":
+        (visits / "tables").mkdir()
+        read_table(visits / "t.csv").to_parquet(visits / "tables" / "part.parquet")
+    command = [*VISITS, "--method", "histograms", "--set", "delta=0", *charged]
+    command[1] = source
+    done = run(*command, *(bound or ()))
+    if bound is None:
+        assert done.returncode == 2 and "('pid'), and no bound on the rows" in done.stderr
+        assert "give --rows-per-person N" in done.stderr and not (visits / "r.csv").exists()
+        assert "2" in run("budget", "show", "b.db", "visits").stdout
+        assert not json.loads(run("budget", "history", "b.db", "--json").stdout)[1:]
+        return
+    assert done.returncode == 0, done.stderr
+    assert "Proven: epsilon = 1 differential privacy for every person (at most 3 rows each)" in done.stdout
+    manifest = json.loads((visits / "r.csv.manifest.json").read_text())
+    assert manifest["guarantee"]["unit"] == "person" and manifest["guarantee"]["rows_per_unit"] == 3
+    assert manifest["settings"]["rows_per_person"] == "3"
+    assert list(read_table(visits / "r.csv").columns) == ["age", "state", "ward"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--rows-per-person", 0), "whole number of at least 1"),
+        (("--rows-per-person", 2, "--set", "rows_per_person=3"), "give one of them"),
+        (("--drop", "pid"), "no bound on the rows of a person"),
+        (("--method", "dpgan"), "the method 'dpgan' promises for every record only"),
+        (("--method", "smote-dp", "--rows-per-person", 2), "does not limit the rows of a person"),
+        (("--method", "smote", "--rows-per-person", 2), "does not limit the rows of a person"),
+        (("--set", "rows_per_person=1.5"), "whole number of at least 1"),
+    ],
+)
+def test_a_bound_that_makes_no_sense_is_one_sentence(run, visits, options, message):
+    done = run(*VISITS, *options)
+    assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1
+    assert not (visits / "r.csv").exists()
+
+
+def test_a_bound_without_a_person(run, folder):
+    done = run("protect", "t.csv", *PROTECT, "r.csv", "--rows-per-person", 2)
+    assert done.returncode == 2 and "no column says whose row each is" in done.stderr
+
+
+def test_a_method_without_a_promise_leaves_the_person_out(run, visits):
+    done = run(*VISITS, "--method", "random-over")
+    assert done.returncode == 0 and "No privacy guarantee" in done.stdout
+    assert list(read_table(visits / "r.csv").columns) == ["age", "state", "ward"]
+
+
+def test_ids_are_whole_numbers_or_missing_whatever_range_is_declared(run, visits):
+    # A person may be declared as a number with a range; ids beyond it are no less people of their own.
+    frame = read_table(visits / "t.csv")
+    frame["pid"] = frame["pid"].str[1:]
+    frame.loc[0, "pid"] = None
+    frame.to_csv(visits / "t.csv", index=False)
+    schema = Schema.from_toml(visits / "s.toml")
+    schema = schema.declare("pid", kind="integer", dtype="int64", bounds=(0, 3))
+    schema.to_toml(visits / "s.toml")
+    # With epsilon = 1000 the noise of a class count is other than 0 with a probability below 1e-6.
+    strong = ("--epsilon", 1000, "--set", "relation=add-remove", "--method", "histograms")
+    done = run(*VISITS, "--rows-per-person", 1, *strong)
+    assert done.returncode == 0 and "1 row without a person's id" in done.stderr
+    left = frame["pid"].nunique()
+    assert len(read_table(visits / "r.csv")) == left
+
+
+def test_a_plugin_that_promises_for_records_refuses_a_person(run, visits, monkeypatch):
+    from sklearn.base import BaseEstimator
+
+    from oversafe.privacy import Guarantee
+    from oversafe.protect import methods
+
+    class Theirs(BaseEstimator):
+        guarantee_ = Guarantee.pure(1.0, "their theorem")
+
+        def fit_resample(self, X, y):
+            assert "pid" not in X.columns
+            return X, y
+
+    monkeypatch.setitem(methods.METHODS, "theirs", Theirs)
+    done = run(*VISITS, "--method", "theirs")
+    assert done.returncode == 2 and "the method 'theirs' promises for every record only" in done.stderr
+    assert not (visits / "r.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        ((), "nominal"),
+        (("--set", "relation=add-remove"), "proven"),
+        (("--rows-per-person", 2), "proven"),
+    ],
+)
+@pytest.mark.parametrize("unlabelled", [0, 3])
+def test_rows_without_a_label_that_are_left_out_are_told_by_the_number_of_rows(
+    run, visits, options, status, unlabelled
+):
+    # By the option alone: whether there are such rows is a fact of the data.
+    frame = read_table(visits / "t.csv")
+    frame.loc[: unlabelled - 1, "state"] = None
+    frame.to_csv(visits / "t.csv", index=False)
+    if "--rows-per-person" not in options:
+        Schema.from_toml(visits / "s.toml").drop(["pid"]).to_toml(visits / "s.toml")
+        options = (*options, "--drop", "pid")
+    person = ("--unit", "person", "--rows-per-unit", 2) if "--rows-per-person" in options else ()
+    relation = ("--relation", "add-remove") if "relation=add-remove" in options else ()
+    made = run("budget", "create", "b.db", "visits", "--epsilon", 2, *person, *relation)
+    assert made.returncode == 0, made.stderr
+    command = [*VISITS, *options, "--method", "histograms", "--set", "delta=0", "--drop-unlabelled"]
+    charged = ("--ledger", "b.db", "--dataset", "visits")
+    done = run(*command, *charged)
+    if status == "nominal":
+        # The ledger sees the caveat before anything is charged.
+        assert done.returncode == 2 and "rows without a label were left out" in done.stderr
+        assert not (visits / "r.csv").exists()
+        done = run(*command, *charged, "--record-unproven")
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads((visits / "r.csv.manifest.json").read_text())
+    assert manifest["guarantee"]["status"] == status and manifest["settings"]["drop_unlabelled"] == "True"
+    assert ("rows without a label were left out" in done.stdout) == (status == "nominal")
+    history = json.loads(run("budget", "history", "b.db", "--json").stdout)
+    assert history[-1]["plain_guarantee"]["status"] == status

@@ -17,7 +17,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from oversafe.data import Column, MisfitWarning, Schema
 from oversafe.errors import InputError
 from oversafe.learn import (
+    BalancedSynthesisClassifier,
     PrivateBaggingClassifier,
+    PrivateClassifier,
+    PrivateFTTransformer,
     PrivateLinearSVC,
     PrivateLogisticRegression,
     PrivateThresholdClassifier,
@@ -87,6 +90,31 @@ def test_mixed_tables_with_a_public_schema_are_proven(learner, classes):
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
     # The event that the guarantee carries costs what it says.
     assert type(model.guarantee_).from_dict(model.guarantee_.to_dict()) == model.guarantee_
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        *LEARNERS,
+        PrivateThresholdClassifier,
+        PrivateFTTransformer,
+        PrivateBaggingClassifier,
+        lambda schema: PrivateBaggingClassifier(PrivateLogisticRegression(schema=schema)),
+        BalancedSynthesisClassifier,
+        lambda schema: BalancedSynthesisClassifier(HistogramSynthesizer(schema=schema)),
+        lambda schema: BalancedSynthesisClassifier(HistogramSynthesizer(rows_per_person=2), schema=schema),
+        PrivateClassifier,
+    ],
+)
+def test_a_promise_for_records_refuses_a_schema_with_a_person(make):
+    X, y = people(60)
+    schema = public(X, y)
+    schema = Schema((*schema.columns, Column("pid", "identifier", "int64")), "state", "pid")
+    for given in (X, X.assign(pid=range(60))):
+        with pytest.raises(
+            InputError, match=r"\('pid'\), and \w+ promises for every record only; use .* remove"
+        ):
+            make(schema=schema).fit(given, y)
 
 
 @every_learner

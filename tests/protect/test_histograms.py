@@ -12,7 +12,15 @@ from oversafe.errors import InputError
 from oversafe.measure import audit_epsilon
 from oversafe.privacy import Ledger, accountant
 from oversafe.privacy.mechanisms import noisy_counts
-from oversafe.protect import PATEGAN, HistogramSynthesizer, PrivateMixture, PrivBayes, histograms
+from oversafe.protect import (
+    DPGAN,
+    PATEGAN,
+    SMOTEDP,
+    HistogramSynthesizer,
+    PrivateMixture,
+    PrivBayes,
+    histograms,
+)
 from tests.protect.conformance import mixed_table
 
 SCHEMA = Schema(
@@ -269,12 +277,65 @@ def test_a_guarantee_for_persons(delta, relation):
     kept = np.minimum(X["who"].value_counts(), 2).sum()
     # The total is noisy too: about a hundred standard deviations of the noise fit between the two bounds.
     assert 0.5 * kept < len(X_new) < 1.5 * kept
-    with pytest.raises(InputError, match="person column"):
-        HistogramSynthesizer(schema=SCHEMA, rows_per_person=2).fit(*table(*RECORDS))
-    with pytest.raises(InputError, match="rows_per_unit"):
-        HistogramSynthesizer(schema=schema, rows_per_person=0).fit(X, y)
-    with pytest.raises(InputError, match="drop it first"):
-        HistogramSynthesizer(schema=schema).fit(X, y)
+    assert "for every person (at most 2 rows each)" in str(guarantee)
+
+
+def test_a_person_needs_a_bound_and_a_bound_a_person(tmp_path):
+    X, y, schema = visits(20)
+    ledger = Ledger(tmp_path / "budget.db")
+    ledger.create("visits", epsilon=1.0, unit="person", rows_per_unit=2)
+    charged = partial(HistogramSynthesizer, ledger=ledger.for_dataset("visits"))
+    with pytest.raises(InputError, match="no column says whose row each is"):
+        charged(schema=SCHEMA, rows_per_person=2).fit(*table(*RECORDS))
+    for rows in (0, 1.5, True, "2"):
+        with pytest.raises(InputError, match=r"rows_per_person = .* whole number of at least 1"):
+            charged(schema=schema, rows_per_person=rows).fit(X, y)
+    # By the schema alone, so also where the table does not have the column.
+    for given in (X, X.drop(columns="who")):
+        with pytest.raises(
+            InputError, match=r"\('who'\), and no bound .* --rows-per-person N \(rows_per_person=N"
+        ):
+            charged(schema=schema).fit(given, y)
+    with pytest.raises(InputError, match="no column 'who'"):
+        charged(schema=schema, rows_per_person=2).fit(X.drop(columns="who"), y)
+    for dtype in ("bool", "datetime64[ns]"):
+        with pytest.raises(InputError, match=r"ids are whole numbers .* or text"):
+            charged(schema=schema.declare("who", dtype=dtype), rows_per_person=2).fit(X, y)
+    with pytest.raises(InputError, match="limited in memory only"):
+        charged(schema=schema).fit_source(tmp_path / "nowhere.parquet", "y")
+    assert ledger.remaining("visits").charges == 0
+
+
+@pytest.mark.parametrize("method", [DPGAN, PATEGAN, SMOTEDP])
+def test_a_method_for_records_alone_refuses_a_person(method):
+    X, y, schema = visits(20)
+    for given in (X, X.drop(columns="who")):
+        with pytest.raises(
+            InputError, match=f"{method.__name__} promises for every record only; use a synth"
+        ):
+            method(schema=schema).fit(given, y)
+
+
+@pytest.mark.filterwarnings("ignore::oversafe.data.MisfitWarning")
+def test_ids_that_are_one_as_floats_are_nobodys(measured):
+    # Eighty people whose ids end in a zero or do not: as floats forty, unless one id is text.
+    ids = [f"{i}.{end}" for i in range(12, 52) for end in ("1", "10")]
+    schema = Schema((SCHEMA["x"], Column("who", "identifier", "str")), person="who")
+    y = pd.Series(["no", "yes"] * 40 + ["no"])
+    counts = []
+    for last in ("99.5", "Z"):
+        text = pd.Series([*ids, last])
+        who = text.astype(float) if last != "Z" else text
+        X = pd.DataFrame({"x": 0.5, "who": who})
+        counts.append(measured(X, y, schema=schema, rows_per_person=1, random_state=0))
+    assert np.abs(counts[0]["counts"] - counts[1]["counts"]).sum() <= counts[0]["sensitivity"] == 4
+    # As our own reader marks what it has read by the schema, the ids are told apart.
+    X.attrs["oversafe:read"] = {"who": "a digest"}
+    exact = measured(X, y, schema=schema, rows_per_person=1, random_state=0)["counts"]
+    assert exact.sum() == 2 * 81
+    for mark in ({"x": "a digest"}, ["who"]):
+        X.attrs["oversafe:read"] = mark
+        assert measured(X, y, schema=schema, rows_per_person=1, random_state=0)["counts"].sum() == 2
 
 
 def test_no_person_moves_the_counts_by_more_than_the_sensitivity(measured):

@@ -104,15 +104,33 @@ def _protect(st: Any, limit: int) -> None:
             "columns seem to be, correct it, and upload it here."
         )
         _download(st, "Download a schema to correct", inferred.to_toml(), "schema.toml", "text/plain")
+    try:
+        schema = None if uploaded is None else work.read_schema(uploaded.getvalue())
+    except _MISTAKES as error:
+        st.session_state.pop("protected", None)
+        _say(st.error, error)
+        return
+    rows_per_person = None
+    if schema is not None and schema.person is not None:
+        rows_per_person = st.number_input(
+            "Rows per person",
+            1,
+            value=None,
+            step=1,
+            help="Of each person at most so many rows are used, drawn at random; the promise is for every person.",
+        )
     if st.button("Protect", type="primary"):
         with _progress(st, f"Protecting with {method}") as show:
             try:
-                schema = None if uploaded is None else work.read_schema(uploaded.getvalue())
                 real = table
                 if schema is not None:
                     # Read again as the schema says, so that no row decides how the others are read.
                     content = st.session_state["table"].getvalue()
-                    real = work.read_upload(given[0], content, limit, schema)
+                    real, odd = work.read_declared_upload(
+                        given[0], content, limit, schema, drop, label, method
+                    )
+                    for sentence in odd:
+                        _say(st.warning, sentence)
                 release = work.protect_table(
                     real,
                     label,
@@ -120,6 +138,7 @@ def _protect(st: Any, limit: int) -> None:
                     epsilon=epsilon,
                     balance=balance,
                     schema=schema,
+                    rows_per_person=rows_per_person,
                     drop=drop,
                     on_progress=lambda step, share: show(step, share / 2),
                 )
@@ -128,7 +147,7 @@ def _protect(st: Any, limit: int) -> None:
                 found = audit(
                     release.table,
                     label,
-                    real=real.drop(columns=drop),
+                    real=real[list(release.table.columns)],
                     guarantee=release.guarantee,
                     name="release.csv",
                     on_progress=lambda step, share: show(step, 0.5 + share / 2),

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from oversafe.commands.tables import left_out
+from oversafe.commands.tables import left_out, released_columns
 from oversafe.data import Schema
-from oversafe.data.files import read_table
+from oversafe.data.files import read_declared, read_table
 from oversafe.errors import InputError
 from oversafe.privacy import Guarantee, write_release
 from oversafe.protect.base import check_labels
-from oversafe.protect.methods import make_protector
+from oversafe.protect.methods import make_protector, promises
 from oversafe.text import shorten, showable
 
 ENDINGS = ("csv", "tsv", "gz", "parquet")
@@ -52,8 +53,8 @@ def as_markdown(text: str) -> str:
     return _MARKDOWN.sub(r"\\\1", " ".join(showable(text).split()))
 
 
-def read_upload(name: str, content: bytes, max_size: int, schema: Schema | None = None) -> pd.DataFrame:
-    """Return an uploaded table; its file lives for as long as it takes to read it.
+def read_upload(name: str, content: bytes, max_size: int) -> pd.DataFrame:
+    """Return an uploaded table.
 
     Parameters
     ----------
@@ -63,9 +64,28 @@ def read_upload(name: str, content: bytes, max_size: int, schema: Schema | None 
         What it holds.
     max_size : int
         Megabytes that it may have.
-    schema : Schema, optional
-        What says how a CSV file is written, if that is not to be detected.
     """
+    with _as_file(name, content, max_size) as path:
+        return read_table(path)
+
+
+def read_declared_upload(
+    name: str, content: bytes, max_size: int, schema: Schema, drop: Sequence[str], label: str, method: str
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return an uploaded table as its schema says, so that no row decides how another is read; and the odd cells.
+
+    The columns to leave out are left out, but for the one that says whose row it is where the method needs it.
+    """
+    gone, declared = left_out(drop, label, schema, persons=promises(method))
+    assert declared is not None
+    with _as_file(name, content, max_size) as path:
+        frame, odd = read_declared(path, declared, drop=gone)
+    return frame, [cells.sentence() for cells in odd]
+
+
+@contextmanager
+def _as_file(name: str, content: bytes, max_size: int) -> Iterator[Path]:
+    """Give the path of an uploaded file, which lives for as long as it takes to read it."""
     if len(content) > max_size * _MEGABYTE:
         raise InputError(
             f"{shorten(name, 60)!r} has {len(content) / _MEGABYTE:.0f} MB, and this page takes files of up to "
@@ -80,7 +100,7 @@ def read_upload(name: str, content: bytes, max_size: int, schema: Schema | None 
         path = Path(folder) / f"upload{ending}"
         path.write_bytes(content)
         try:
-            return read_table(path, schema=schema)
+            yield path
         except InputError as error:
             raise InputError(str(error).replace(repr(str(path)), repr(shorten(name, 60)))) from None
 
@@ -104,21 +124,28 @@ def protect_table(
     epsilon: float | None,
     balance: bool = False,
     schema: Schema | None = None,
+    rows_per_person: int | None = None,
     drop: Sequence[str] = (),
     on_progress: Callable[[str, float], None] | None = None,
 ) -> Release:
-    """Return a protected release of a table, with its manifest."""
-    gone, schema = left_out(drop, label, schema)
+    """Return a protected release of a table, with its manifest.
+
+    With a schema, the table is as :func:`read_declared_upload` reads it.
+    """
+    gone, schema = left_out(drop, label, schema, persons=promises(method))
+    protector = make_protector(
+        method, epsilon=epsilon, schema=schema, rows_per_person=rows_per_person, balance=balance
+    )
     frame = table.drop(columns=[name for name in gone if name in table.columns])
     described = schema if schema is not None else Schema.infer(frame, label=label)
     described.check_releasable()
     frame = described.conform(frame)
-    check_labels(frame[label])
-    protector = make_protector(method, epsilon=epsilon, schema=schema, balance=balance)
+    if described[label].domain != "public":
+        check_labels(frame[label])
     protector.on_progress = on_progress
     X, y = protector.fit_resample(frame.drop(columns=label), frame[label])
     release = X.copy(deep=False)
-    release.insert(list(frame.columns).index(label), label, y)
+    release.insert(released_columns(frame, schema).index(label), label, y)
     settings: dict[str, Any] = {
         "method": method,
         **{k: str(v) for k, v in protector.get_params().items() if k not in ("schema", "ledger")},

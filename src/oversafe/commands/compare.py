@@ -102,7 +102,8 @@ def compare(
     from oversafe.data import Schema
     from oversafe.data.files import check_dropped, read_table
 
-    gone, declared = left_out(drop, label, None if schema is None else Schema.from_toml(schema))
+    given = None if schema is None else Schema.from_toml(schema)
+    gone, declared = left_out(drop, label, given, persons=True)
     written: Any = {"separator": separator, "decimal": decimal, "encoding": encoding}
     if declared is None:
         frame = read_table(table, **written)

@@ -35,6 +35,7 @@ from oversafe.commands.tables import (
     left_out,
     places,
     read_by_schema,
+    released_columns,
 )
 from oversafe.errors import InputError
 from oversafe.text import MOST_NAMES, counted, listed, shorten, showable, without_password
@@ -97,6 +98,10 @@ def protect(
         Path | None, typer.Option(help="What the columns are; see oversafe schema init.")
     ] = None,
     drop: DropOption = None,
+    rows_per_person: Annotated[
+        int | None,
+        typer.Option(help="Use at most so many rows of each person; with a person column in the schema."),
+    ] = None,
     rows: Annotated[
         int | None, typer.Option(help="Of a synthetic release; as many as the table has when not given.")
     ] = None,
@@ -157,14 +162,16 @@ def protect(
     from oversafe.data.misread import misread
     from oversafe.privacy import write_release
     from oversafe.protect.base import check_labels
-    from oversafe.protect.methods import make_protector
+    from oversafe.protect.methods import make_protector, promises
 
-    gone, declared = left_out(drop, label, None if schema is None else Schema.from_toml(schema))
+    given = None if schema is None else Schema.from_toml(schema)
+    gone, declared = left_out(drop, label, given, persons=promises(method))
     account = _account(ledger, dataset, ledger_key, record_unproven)
     protector = make_protector(
         method,
         epsilon=budget,
         schema=declared,
+        rows_per_person=rows_per_person,
         balance=balance,
         random_state=seed,
         quasi_identifiers=quasi_identifier,
@@ -224,6 +231,7 @@ def protect(
         # Said above, of all rows.
         warnings.filterwarnings("ignore", message="column ", category=MisfitWarning)
         protector.on_progress = show
+        protector.unlabelled_left_out, protector.odd_cells_refused = drop_unlabelled, strict
         with when_stopped(lambda: "nothing was written"):
             if large is not None:
                 protector.fit_source(frame, label)
@@ -235,14 +243,17 @@ def protect(
                 X, y = protector.fit(frame.drop(columns=label), frame[label]).sample(rows)
             else:
                 X, y = protector.fit_resample(frame.drop(columns=label), frame[label])
+        _check_unit(protector.guarantee_, given, method)
         entry = None if account is None else _ledger_entry(protector, account, method)
-        release = _with_labels(X, label, y, list(frame.columns).index(label))
+        release = _with_labels(X, label, y, released_columns(frame, declared).index(label))
         if in_order := not hasattr(protector, "sample"):
             # In the order of the table, which is often that of its people's numbers.
             release = _shuffled(release, seed)
         settings = {
             "method": method,
             **{k: str(v) for k, v in protector.get_params().items() if k not in ("schema", "ledger")},
+            **({"drop_unlabelled": "True"} if drop_unlabelled else {}),
+            **({"strict": "True"} if strict else {}),
         }
         others = [] if declared is None else [c for c in declared.features if c.domain != "public"]
         if settings.get("domains") == "data" and declared is not None and not others:
@@ -400,13 +411,22 @@ def _ledger_entry(protector: Protector, account: DatasetLedger, method: str) -> 
     return account.charge(protector.guarantee_, what=type(protector).__name__).id
 
 
+def _check_unit(guarantee: Guarantee, given: Schema | None, method: str) -> None:
+    """Refuse a promise for records by a plugin, which tells its promise only now, where there are persons."""
+    promised = guarantee.status != "none" and not guarantee.basis.startswith("none")
+    if promised and guarantee.unit == "record" and given is not None and given.person is not None:
+        from oversafe.privacy.persons import check_persons
+
+        check_persons(f"the method {method!r}", given, None, takes_persons=False)
+
+
 def _table_to_read_in_place(source: str, protector: Any) -> Any | None:
     """Return the Ibis table of a folder or a database that a method can learn without loading it, or None."""
     in_place = "://" in source or Path(source).is_dir()
     if not in_place or not hasattr(protector, "fit_source") or protector.schema is None:
         return None
-    if (protector.domains, protector.binning) != ("data", "uniform"):
-        # Estimated from a table in memory.
+    if (protector.domains, protector.binning, protector.rows_per_person) != ("data", "uniform", None):
+        # Estimated, and limited by person, in a table in memory.
         return None
     from oversafe.data._sources import open_table
 
@@ -432,13 +452,13 @@ def _how_to_prove(
         return None
     what = 'write domain = "public" and a source'
     if file is not None and declared is not None:
-        names = [c.name for c in declared if c.domain != "public"]
+        names = [c.name for c in declared if c.domain != "public" and c.name != declared.person]
         return (
             f"To prove it: {what} in {str(file)!r} for each of these columns, after correcting their ranges and "
             f"categories to what is publicly known: {listed(names, most=MOST_NAMES)}."
         )
     columns = "".join(f" --drop {shlex.quote(name)}" for name in drop or ())
-    columns += " --drop-unlabelled" if drop_unlabelled else ""
+    columns += " --drop-unlabelled --set relation=add-remove" if drop_unlabelled else ""
     source, class_column = shlex.quote(without_password(table)), shlex.quote(label)
     return (
         f"To prove it: oversafe schema init {source} --label {class_column} --out schema.toml, then correct the ranges "

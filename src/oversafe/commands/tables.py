@@ -89,17 +89,33 @@ def given_label(label: str | None, command: str) -> str:
     return label
 
 
-def left_out(drop: Iterable[str] | None, label: str, schema: Schema | None) -> tuple[set[str], Schema | None]:
-    """Return the columns a release leaves out, also the one that says whose row it is, and the schema of the rest."""
+def left_out(
+    drop: Iterable[str] | None, label: str, schema: Schema | None, *, persons: bool
+) -> tuple[set[str], Schema | None]:
+    """Return the columns that are left out of the table, and the schema of the rest.
+
+    The column that says whose row it is stays for methods that have a promise (``persons``), though it be dropped: they
+    need it and release it never.
+    """
     gone = set(drop or ())
     if label in gone:
         raise InputError(f"the label column {label!r} cannot be left out; name another column")
     if schema is None:
         return gone, None
     schema = replace(schema, label=label)
-    if schema.person is not None:
+    if schema.person is not None and persons:
+        gone.discard(schema.person)
+        # Each id is read as it stands, and a row without one is left out: nothing is mapped to the ends of a range.
+        unbounded = dict.fromkeys(("bounds", "decimals", "resolution", "categories", "fallback"))
+        schema = schema.declare(schema.person, kind="identifier", missing=True, **unbounded)
+    elif schema.person is not None:
         gone.add(schema.person)
     return gone, schema.drop(gone.intersection(schema.names))
+
+
+def released_columns(frame: pd.DataFrame, schema: Schema | None) -> list[str]:
+    """Return the columns of a release: all but the one that says whose row it is."""
+    return [name for name in frame.columns if schema is None or name != schema.person]
 
 
 def labelled(frame: pd.DataFrame, label: str, source: str, *, drop: bool) -> pd.DataFrame:

@@ -131,16 +131,23 @@ def warn_of_labels(label: Column, places: NDArray[Any], labels: pd.Series, stack
     )
 
 
-def warn_of_persons(codes: NDArray[np.int64], stacklevel: int = 2) -> None:
-    """Warn of rows that name nobody, whose code is below 0."""
-    if nameless := int((codes < 0).sum()):
-        warnings.warn(
-            f"{counted(nameless, 'row')} without a person's id, or with a number of 2^53 or more for one, cannot be "
-            "limited by person and are left out; fill in the ids, and give long numbers as text"
-            + _FOR_THE_HOLDER,
-            MisfitWarning,
-            stacklevel=stacklevel + 1,
-        )
+def warn_of_persons(codes: NDArray[np.int64], *, numbers: bool, exact: bool, stacklevel: int = 2) -> None:
+    """Warn of rows that name nobody, whose code is below 0; what names nobody depends on what ids are declared as."""
+    if not (nameless := int((codes < 0).sum())):
+        return
+    what, remedy = " that is text", "fill in the ids"
+    if numbers:
+        what = " that is a whole number below 2^53"
+        remedy += ", and declare them as text (dtype = 'str') if they are no such numbers"
+    elif not exact:
+        what += " and does not read as a number, a boolean or a date"
+        remedy += ", declare them as int64 if they are whole numbers, or read the file with read_table and this schema"
+    warnings.warn(
+        f"{counted(nameless, 'row')} without a person's id{what} cannot be limited by person and are left out; "
+        f"{remedy}{_FOR_THE_HOLDER}",
+        MisfitWarning,
+        stacklevel=stacklevel + 1,
+    )
 
 
 def _text(label: Any) -> str:

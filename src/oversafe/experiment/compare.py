@@ -98,7 +98,9 @@ def compare(
     attacks : sequence of Attack, optional
         Attacks of your own beside the others; see :func:`oversafe.audit`.
     schema : Schema, optional
-        What the columns are, and which of their domains are public: without it no guarantee is proven.
+        What the columns are, and which of their domains are public: without it no guarantee is proven. One that says
+        whose row each is (``person``) is refused for methods under differential privacy, because a comparison is about
+        records; without such methods the column is left out.
     quasi_identifiers : sequence of str, optional
         Columns that outsiders may know, for the methods that ask.
     classifiers : {"quick", "paper"}, default="quick"
@@ -147,7 +149,12 @@ def compare(
 
     own_attacks = check_attacks(attacks)
     cells = _settings(methods, epsilons)
+    if schema is not None and schema.person is not None:
+        _check_records(schema.person, _named(methods))
     frame, described = _read(table, label, schema)
+    if described.person is not None:
+        frame, described = frame.drop(columns=described.person), described.drop([described.person])
+        schema = described
     cell = CompareCell(frame, label, schema, own_attacks)
     shared = {
         "measured": _MEASURED,
@@ -372,6 +379,18 @@ def _settings(
     for name, given in named.items():
         chosen += _cells_of(name, given, values)
     return chosen
+
+
+def _check_records(person: str, named: Mapping[str, Any]) -> None:
+    """Refuse methods whose promise would be for records though the schema says whose row each is."""
+    from oversafe.protect.methods import promises
+
+    if private := [name for name, method in named.items() if promises(method)]:
+        raise InputError(
+            f"the schema says whose row each is ({person!r}), and a comparison is about records: the promise of "
+            f"{private[0]!r} would be for every record; remove person from the schema to compare so, and protect with "
+            "--rows-per-person N afterwards"
+        )
 
 
 def _named(methods: str | Sequence[Any] | Mapping[str, Any] | None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from oversafe.data.encode import column_codes, domain_codes
 from oversafe.data.labels import as_labels, declared_classes, found_classes
 from oversafe.data.schema import Schema, check_table
 from oversafe.errors import InputError
-from oversafe.learn.base import private_tags, refuse_weights
+from oversafe.learn.base import private_tags, refuse_persons, refuse_weights
 from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.base import Synthesizer
 from oversafe.protect.mixture import PrivateMixture
@@ -123,8 +123,9 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
         check_count("n_samples", self.n_samples, 2)
         if self.classes is not None:
             declared_classes(self.classes)
-        table, labels = self._read(X, y)
-        inner = self._synthesizer().fit(table, labels)
+        inner = self._synthesizer()
+        refuse_persons(self, getattr(inner, "schema", None))
+        inner.fit(*self._read(X, y))
         self.__dict__.pop("guarantee_", None)
         self.synthesizer_ = inner
         self.classes_ = inner.classes_

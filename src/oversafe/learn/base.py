@@ -41,6 +41,7 @@ from oversafe.privacy.guarantee import (
 )
 from oversafe.privacy.ledger import pay
 from oversafe.privacy.mechanisms import noisy_counts
+from oversafe.privacy.persons import check_persons
 from oversafe.privacy.surroundings import surrounding_caveats, warn_if_tuned
 
 FloatArray = NDArray[np.float64]
@@ -94,6 +95,8 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         # Not of this fit, should it fail.
         self.__dict__.pop("guarantee_", None)
         self._check_budget()
+        if self.epsilon is not None:
+            refuse_persons(self, self._given_schema())
         caveats = surrounding_caveats()
         warn_if_tuned(caveats)
         table, schema, found = self._read_table(X)
@@ -112,7 +115,6 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         check_share("epsilon", self.epsilon, 1e-100, 1e100)
         check_delta(self.delta)
         check_random_state(self.random_state)
-        check_given_schema(self._given_schema())
 
     def _check_class_weight(self, weight: Any) -> None:
         if isinstance(weight, Mapping):
@@ -297,6 +299,12 @@ def refuse_weights(refused: Mapping[str, Any]) -> None:
     for name, value in refused.items():
         if value is not None:
             raise InputError(f"{name} was given, and the guarantee does not cover it; leave it out")
+
+
+def refuse_persons(learner: Any, schema: Schema | None) -> None:
+    """Refuse a schema that says whose row each is: private classifiers promise for every record."""
+    check_given_schema(schema)
+    check_persons(type(learner).__name__, schema, None, takes_persons=False)
 
 
 def private_tags(tags: Any, seed: int | None) -> Any:

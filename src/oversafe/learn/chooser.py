@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from oversafe.checks import check_count
 from oversafe.data.column import as_cells
 from oversafe.data.labels import in_order
-from oversafe.data.schema import Schema, check_given_schema
+from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.learn.balanced_synthesis import BalancedSynthesisClassifier
-from oversafe.learn.base import private_tags
+from oversafe.learn.base import private_tags, refuse_persons
 from oversafe.learn.linear import PrivateLogisticRegression
 from oversafe.privacy.domains import TooFewRowsError
 from oversafe.privacy.guarantee import check_delta, check_epsilon
@@ -207,6 +207,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         **refused
             ``sample_weight`` is refused: the guarantee does not cover weights that nobody paid for.
         """
+        refuse_persons(self, self.schema)
         choice = self._choose(X, y)
         inner = choice.classifier.set_params(
             schema=self.schema, classes=self.classes, ledger=self.ledger, random_state=self.random_state
@@ -251,7 +252,6 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
 
     def _n_classes(self) -> int:
         """Return how many classes are declared; 2 where none are, as the number of those that occur is private."""
-        check_given_schema(self.schema)
         if self.classes is not None:
             return len(in_order(self.classes))
         if self.schema is not None and self.schema.label is not None:

@@ -23,6 +23,12 @@ SEEDED = (
     "a fixed random_state was used, so the noise can be repeated by anyone who knows it; "
     "such a release is for experiments and must not leave the building"
 )
+# Where all neighbours have the same number of rows; elsewhere a filter of single rows changes nothing.
+UNLABELLED = (
+    "rows without a label were left out, so that the number of rows tells how many there are (not so with "
+    "relation = 'add-remove')"
+)
+STRICT = "cells that do not fit the schema were refused, so that a release tells that all of them fit"
 # A weaker guarantee is not one to rest on: the odds of a guess about a person may grow by more than 20,000 times.
 LARGEST_EPSILON, LARGEST_DELTA = 10.0, 1e-5
 _WEAKEST: tuple[Status, ...] = ("none", "nominal", "proven")
@@ -103,6 +109,11 @@ class Guarantee:
     def pure(cls, epsilon: float, basis: str, *, relation: Relation = "replace-one") -> Guarantee:
         """Return a proven guarantee of pure epsilon-differential privacy."""
         return cls("proven", epsilon, 0.0, relation=relation, basis=basis, event=pure_event(epsilon))
+
+    @property
+    def n_rows_public(self) -> bool:
+        """Whether all neighbours have the same number of rows."""
+        return self.relation == "replace-one" and self.unit == "record"
 
     def weaken(self, *caveats: str) -> Guarantee:
         """Return the guarantee as nominal, with the reasons; without reasons it stays as it is."""

@@ -104,6 +104,7 @@ class AdversarialSynthesizer(Synthesizer):
     margins: float
     relation: Relation
     ledger: DatasetLedger | None
+    _promises_records = True
     # Whether noisy counts are all that it sees.
     _only_counts: ClassVar[bool] = False
     _bins: dict[str, Bins]

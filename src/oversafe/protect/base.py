@@ -6,7 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
@@ -18,14 +18,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from oversafe.checks import check_choice, check_count, check_pandas, check_random_state
+from oversafe.data.cells import was_read_by
 from oversafe.data.column import as_cells, as_frame, as_series, value_keys
 from oversafe.data.labels import as_labels, check_labels, in_order
 from oversafe.data.objects import are_dates, as_objects
 from oversafe.data.schema import Schema, check_given_schema, check_table, features_of
 from oversafe.errors import InputError
-from oversafe.privacy.guarantee import Guarantee
+from oversafe.privacy.guarantee import STRICT, UNLABELLED, Guarantee
 from oversafe.privacy.ledger import pay
-from oversafe.privacy.persons import limit_rows
+from oversafe.privacy.persons import check_persons, limit_rows
 from oversafe.privacy.surroundings import surrounding_caveats, warn_if_tuned
 
 Material = tuple[pd.DataFrame, pd.Series]
@@ -52,8 +53,14 @@ class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
 
     guarantee_: Guarantee
     schema_: Schema
+    # Whether it has a promise, and for records alone; one for persons shows in its parameter rows_per_person.
+    _promises_records: ClassVar[bool] = False
     # Told what is being done and the share that is done; set by whoever wants to show it.
     on_progress: Callable[[str, float], None] | None = None
+    # Whether the table had rows without a label that were left out, and whether odd cells were refused; set by whoever
+    # did so.
+    unlabelled_left_out: bool = False
+    odd_cells_refused: bool = False
 
     def _report(self, step: str, share: float) -> None:
         if self.on_progress is not None:
@@ -91,8 +98,15 @@ class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
         """Refuse settings that many protectors have and that none can use."""
         check_random_state(getattr(self, "random_state", None))
         check_given_schema(getattr(self, "schema", None))
+        self._check_persons()
         if hasattr(self, "domains"):
             check_choice("domains", self.domains, ("data", "private"))
+
+    def _check_persons(self) -> None:
+        takes = hasattr(self, "rows_per_person")
+        if takes or self._promises_records:
+            rows, schema = getattr(self, "rows_per_person", None), getattr(self, "schema", None)
+            check_persons(type(self).__name__, schema, rows, takes_persons=takes)
 
     def _pay(self, guarantee: Guarantee, data: Any = None) -> None:
         """Set ``guarantee_`` and charge it to the ledger, if there is one; call it before any noise is drawn.
@@ -225,9 +239,14 @@ class Synthesizer(Protector):
         several = self._shape.label_kind == "indicator" or (
             self._shape.label_kind == "frame" and len(self._shape.label_name) > 1
         )
-        caveats = [*([_SEVERAL] if several else []), *self._caveats]
         if guarantee.status == "none":
             return guarantee
+        known = {
+            _SEVERAL: several,
+            UNLABELLED: self.unlabelled_left_out and guarantee.n_rows_public,
+            STRICT: self.odd_cells_refused,
+        }
+        caveats = [*(caveat for caveat, holds in known.items() if holds), *self._caveats]
         return guarantee.weaken(*(caveat for caveat in caveats if caveat not in guarantee.caveats))
 
     def sample(
@@ -341,16 +360,22 @@ class Synthesizer(Protector):
     def _limit_persons(self, table: pd.DataFrame, labels: pd.Series) -> tuple[pd.DataFrame, pd.Series]:
         """Return the table without the person column, with as many rows of each person as may be used."""
         rows, schema = getattr(self, "rows_per_person", None), getattr(self, "schema", None)
-        if rows is None:
+        if rows is None or schema is None:
             return table, labels
-        if schema is None or schema.person is None or schema.person not in table.columns:
+        if schema.person not in table.columns:
             raise InputError(
-                f"rows_per_person = {rows!r} was given without a person column; name it in the schema (person = ...) "
-                "and leave it in the table"
+                f"the table has no column {schema.person!r}, which says in the schema whose row each is; leave it in "
+                "the table"
             )
         # Another stream than the noise's.
         rng = None if self.random_state is None else np.random.default_rng([self.random_state, 1])
-        kept = limit_rows(table[schema.person], rows, random_state=rng)
+        kept = limit_rows(
+            table[schema.person],
+            rows,
+            dtype=schema[schema.person].dtype,
+            exact=was_read_by(table[schema.person], schema[schema.person]),
+            random_state=rng,
+        )
         self._shape.leave_out(schema.person)
         table = table.drop(columns=schema.person).iloc[kept].reset_index(drop=True)
         return table, labels.iloc[kept].reset_index(drop=True)

@@ -98,9 +98,10 @@ class CountingSynthesizer(Synthesizer):
             raise InputError(
                 "a table is learned where it lies by its schema, with a label; make one: oversafe schema init"
             )
-        if self.rows_per_person is not None:
+        if self.rows_per_person is not None or self.schema.person is not None:
             raise InputError(
-                "a person's rows are limited in memory only; use fit, or leave rows_per_person out"
+                "a person's rows are limited in memory only; use fit, or remove person from the schema and leave "
+                "rows_per_person out"
             )
         if self.domains != "data" or self.binning != "uniform":
             raise InputError(

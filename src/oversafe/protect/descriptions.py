@@ -65,8 +65,8 @@ sampling_strategy : None, str, float or dict, default=None
 relation : {"replace-one", "add-remove"}, default="replace-one"
     Which tables count as neighbours.
 rows_per_person : int, optional
-    With a person column in the schema and in X: how many rows of each person are used, drawn at random. The
-    guarantee is then for a person; the result does not have the column.
+    With a person column in the schema and in X, where it must be given: how many rows of each person are used, drawn
+    at random. The guarantee is then for a person; the result does not have the column.
 n_jobs : int, default=1
     How many threads count; -1 takes one for each core.
 random_state : int, optional

@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 from oversafe import protect
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.privacy.ledger import DatasetLedger
+from oversafe.privacy.persons import check_persons
 from oversafe.protect.base import Protector
 from oversafe.protect.own import check_class, own_method
 
@@ -92,18 +95,29 @@ def method_class(method: str) -> type[Any]:
     return kind
 
 
+def promises(method: Any) -> bool:
+    """Whether a method, by its name or an object, has a promise; of others' methods only one for persons is known."""
+    kind = method_class(method) if isinstance(method, str) else type(method)
+    settings = kind._get_param_names() if issubclass(kind, BaseEstimator) else ()
+    return "rows_per_person" in settings or getattr(kind, "_promises_records", False)
+
+
 def make_protector(
     method: str,
     *,
     epsilon: float | None = None,
     schema: Schema | None = None,
+    rows_per_person: int | None = None,
     balance: bool = False,
     random_state: int | None = None,
     quasi_identifiers: list[str] | None = None,
     settings: Mapping[str, Any] | None = None,
     ledger: DatasetLedger | None = None,
 ) -> Any:
-    """Return a protector by name, given what it has a use for; ``settings`` are parameters by their names."""
+    """Return a protector by name, given what it has a use for; ``settings`` are parameters by their names.
+
+    A schema that says whose row each is needs ``rows_per_person`` where the method has a promise.
+    """
     kind = method_class(method)
     accepted = kind._get_param_names()
     if epsilon is not None and "epsilon" not in accepted:
@@ -112,9 +126,20 @@ def make_protector(
         raise InputError(f"the method {method!r} takes no quasi-identifiers; leave them out")
     if balance and "sampling_strategy" not in accepted:
         raise InputError(f"the method {method!r} cannot balance the classes; leave --balance out")
+    if rows_per_person is not None:
+        if "rows_per_person" not in accepted:
+            raise InputError(
+                f"the method {method!r} does not limit the rows of a person; leave --rows-per-person out, or use "
+                "'mixture'"
+            )
+        if (set_too := (settings or {}).get("rows_per_person", rows_per_person)) != rows_per_person:
+            raise InputError(
+                f"--rows-per-person {rows_per_person} and --set rows_per_person={set_too} were given; give one of them"
+            )
     wanted: dict[str, Any] = {
         "epsilon": epsilon,
         "schema": schema,
+        "rows_per_person": rows_per_person,
         "random_state": random_state,
         "quasi_identifiers": quasi_identifiers or None,
         "sampling_strategy": "auto" if balance else None,
@@ -126,4 +151,7 @@ def make_protector(
             known = [n for n in accepted if n not in ("schema", "random_state")]
             raise InputError(f"the method {method!r} has no setting {name!r}; it has {', '.join(known)}")
         parameters[name] = value
+    if promises(method):
+        takes, rows = "rows_per_person" in accepted, parameters.get("rows_per_person")
+        check_persons(f"the method {method!r}", schema, rows, takes_persons=takes)
     return own_method(method, kind(**parameters))

@@ -95,6 +95,8 @@ class SMOTEDP(Synthesizer):
     (5, 10)
     """
 
+    _promises_records = True
+
     def __init__(
         self,
         synthesizer: Synthesizer | None = None,

@@ -294,11 +294,12 @@ def compare(
     cells = run_cells(table, label, **options)
     reasons = [row for row in cells.get("not_run", ()) if isinstance(row, Mapping)]
     warn_of_own_attacks(options.get("attacks") or (), *reasons)
+    person = getattr(options.get("schema"), "person", None)
     facts = {
         "name": name or "the table",
         "label": label,
         "rows": len(table),
-        "columns": table.shape[1] - 1,
+        "columns": sum(column not in (label, person) for column in table.columns),
         "classes": {str(k): int(v) for k, v in table[label].value_counts().items()},
     }
     return judged(cells, score, facts)
