@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from oversafe.checks import check_count
+from oversafe.data.cells import read_number
 from oversafe.data.column import as_number
 from oversafe.data.misfits import warn_of_persons
 from oversafe.data.schema import Schema
@@ -127,7 +128,7 @@ def _whole_number(value: Any) -> int | None:
     """Return the whole number that a cell is or reads as; None from 2^53 on, where floats round to each other."""
     if isinstance(value, bool | np.bool_ | np.timedelta64) or not isinstance(value, Number | str):
         return None
-    number = as_number(value)
+    number = read_number(value) if isinstance(value, str) else as_number(value)
     return int(number) if number.is_integer() and abs(number) < 2**53 else None
 
 
