@@ -16,6 +16,7 @@ from oversafe.protect import SMOTE
 from oversafe.protect import methods as module
 from oversafe.protect.explanations import explain
 from oversafe.protect.methods import check_method, make_protector, method_class, method_names, plugins
+from oversafe.protect.own import own_method
 
 
 class Noise(BaseEstimator):
@@ -103,3 +104,18 @@ def test_a_sample_is_asked_for_as_the_method_has_it(asked):
     space = {}
     exec(f"class Model:\n    def sample(self, {asked}):\n        return n", space)
     assert drawn(space["Model"](), 7) == {"n": 7, "n=None": None, "*, n=3": 3}[asked]
+
+
+@pytest.mark.parametrize(("relation", "status"), [("replace-one", "nominal"), ("add-remove", "proven")])
+def test_unlabelled_rows_that_were_left_out_weaken_the_guarantee_of_others_methods_too(relation, status):
+    class Theirs(BaseEstimator):
+        guarantee_ = Guarantee.pure(1.0, "their theorem", relation=relation)
+
+        def fit_resample(self, X, y):
+            return X, y
+
+    X, y = pd.DataFrame({"x": range(8)}), pd.Series([0, 1] * 4)
+    method = own_method("theirs", Theirs())
+    method.unlabelled_left_out = True
+    method.fit_resample(X, y)
+    assert method.guarantee_.status == status
