@@ -174,15 +174,15 @@ def test_a_discriminator_costs_what_it_says(deep, monkeypatch):
     drawn = []
     honest = gradients.noisy
 
-    def watched(total, deviation, rng):
-        drawn.append(deviation)
-        return honest(total, deviation, rng)
+    def watched(total, noise, rng):
+        drawn.append((len(total), noise))
+        return honest(total, noise, rng)
 
     monkeypatch.setattr(gradients, "noisy", watched)
     model = make(DPGAN, margins=0.25, batch_size=50, max_grad_norm=0.5).fit(*correlated(200))
     assert (model.sample_rate_, model.n_steps_) == (0.25, 8)
-    # Two layers with weights and biases.
-    assert len(drawn) == 8 * 4 and set(drawn) == {0.5 * model.noise_multiplier_}
+    # All weights and biases of both layers together, once in a step.
+    assert len(drawn) == 8 and set(drawn) == {(drawn[0][0], model.noise_multiplier_)} and drawn[0][0] > 64 * 3
     spent = steps_epsilon(model.noise_multiplier_, 0.75e-9, rate=0.25, steps=8)
     assert 0.9 * 0.75 < spent <= 0.75
 
