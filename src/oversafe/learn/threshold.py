@@ -172,7 +172,7 @@ def noisy_totals(
         l1=2 * (longest + weight),
         l2=2 * _STEPS,
     )
-    return noisy[:, :-1] * (features.norm / _STEPS), noisy[:, -1] / weight
+    return np.multiply(noisy[:, :-1], features.norm / _STEPS), noisy[:, -1] / weight
 
 
 def grid_steps(vectors: FloatArray, norm: float) -> IntArray:

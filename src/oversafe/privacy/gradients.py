@@ -216,14 +216,15 @@ def clipped_sum(gradients: Sequence[torch.Tensor], clip: float) -> IntArray:
     """
     import torch
 
-    flat = [g.detach().reshape(len(g), -1).double() for g in gradients]
-    norms = torch.sqrt(sum((g.square().sum(dim=1) for g in flat), torch.zeros(())))
+    flat = [g.detach().reshape(len(g), -1) for g in gradients]
+    norms = torch.sqrt(sum((g.double().square().sum(dim=1) for g in flat), torch.zeros(())))
     lost = ~torch.isfinite(norms)
+    if lost.any():
+        flat = [g.masked_fill(lost[:, None], 0.0) for g in flat]
     most = clip * (1 - _SLACK)
+    steps = torch.where(lost, 0.0, most / norms.clamp_min(most) / (GRID * clip))[:, None]
     # Towards zero, so that no norm grows. Every number is whole and small, so a double's sum of them is exact.
-    steps = (most / norms.clamp_min(most) / (GRID * clip))[:, None]
-    sums = [torch.where(lost[:, None], 0.0, (g * steps).trunc()).sum(dim=0) for g in flat]
-    return torch.cat(sums).long().numpy()
+    return torch.cat([(g * steps).trunc_().sum(dim=0) for g in flat]).long().numpy()
 
 
 def noisy(total: IntArray, noise: float, rng: np.random.Generator | None) -> IntArray:
