@@ -115,7 +115,7 @@ def test_scikit_learn_checks(deep, estimator, check):
 def test_mixed_tables_with_a_public_schema_are_proven(deep, classes, class_weight):
     X, y = people(classes=classes, n=600)
     model = small(epsilon=5.0, schema=public(X, y), class_weight=class_weight).fit(X, y)
-    assert model.guarantee_.status == "proven"
+    assert model.guarantee_.status == "proven" and model.guarantee_.caveats == ()
     assert (model.guarantee_.epsilon, model.guarantee_.delta) == (5.0, 1e-9)
     assert set(model.predict(X)) <= set(y)
     assert model.predict_proba(X).shape == (len(X), classes)
