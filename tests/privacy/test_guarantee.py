@@ -146,7 +146,9 @@ def test_what_a_proof_takes_for_granted_leaves_it_proven_and_is_carried_on(tmp_p
     release = tmp_path / "release.csv"
     release.write_text("a\n1\n")
     manifest = Manifest.of(release, assumed, {})
-    assert OVER_THE_REALS in manifest.to_json() and Manifest.from_json(manifest.to_json()).guarantee == assumed
+    assert (
+        OVER_THE_REALS in manifest.to_json() and Manifest.from_json(manifest.to_json()).guarantee == assumed
+    )
 
 
 def test_what_does_not_compose_is_refused():

@@ -361,7 +361,9 @@ def test_a_proven_guarantee_is_told_in_words():
 
 def test_what_a_proof_takes_for_granted_is_told_wherever_the_guarantee_is():
     assumed = Audit(Verdict("protected", "It holds."), (), PROVEN.assuming(OVER_THE_REALS))
-    told = "loating-point numbers count as real numbers: the proof does not cover how the computer rounds them."
+    told = (
+        "loating-point numbers count as real numbers: the proof does not cover how the computer rounds them."
+    )
     page = text_of(assumed.to_html())
     assert "Proven: epsilon = 1" in page and f"What limits it F{told}" in page
     assert f"It holds if f{told}" in " ".join(as_text(assumed).split())

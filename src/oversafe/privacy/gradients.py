@@ -31,7 +31,7 @@ GRID = 2.0**-30
 # than 2^-22 of it.
 _SLACK = 2.0**-20
 # Discrete Gaussian noise of variance s^2 + 4^2 is normal noise of variance s^2 that was brought to the grid at random,
-# but for a factor of exp(1e-135) per number; this share of epsilon and delta pays for that.
+# but for a factor of exp(1e-136) per number; this share of epsilon and delta pays for that.
 _ROUNDING, _ROUNDING_SHARE = 4.0, 2.0**-40
 _MOST_NOISE = 1e7
 
