@@ -28,6 +28,7 @@ from oversafe.learn import (
 )
 from oversafe.learn.features import FeatureMap
 from oversafe.privacy import Ledger, OverdraftError
+from oversafe.privacy.guarantee import OVER_THE_REALS, SEEDED
 from oversafe.protect import DPGAN, HistogramSynthesizer
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*are too few to find the scale:UserWarning")
@@ -368,6 +369,57 @@ def test_settings_that_mean_nothing_are_refused(learner, settings, message):
     model = learner(**{"data_norm": 1.0, **settings})
     with pytest.raises(InputError, match=message):
         model.fit(np.eye(10), np.arange(10) % 2)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PrivateLogisticRegression(method="objective"),
+        PrivateLogisticRegression(method="output"),
+        PrivateLogisticRegression(method="gaussian", delta=1e-6),
+        PrivateLinearSVC(),
+        PrivateLinearSVC(kernel="rbf", n_components=3),
+        PrivateBaggingClassifier(n_estimators=2),
+        PrivateBaggingClassifier(PrivateBaggingClassifier(PrivateLinearSVC(), 2), 2),
+        PrivateClassifier(rare_share=0.01),
+    ],
+)
+def test_linear_models_say_that_their_proof_is_over_the_reals(model, tmp_path):
+    ledger = Ledger(tmp_path / "budget.db", key_file=tmp_path / "key")
+    ledger.create("patients", 1.0, 1e-6)
+    X, y = people(200)
+    fitted = clone(model).set_params(schema=public(X, y), ledger=ledger.for_dataset("patients")).fit(X, y)
+    assert fitted.guarantee_.status == "proven" and fitted.guarantee_.caveats == (OVER_THE_REALS,)
+    assert ledger.history("patients")[-1].guarantee == fitted.guarantee_
+    seeded = clone(model).set_params(schema=public(X, y), random_state=0).fit(X, y).guarantee_
+    assert seeded.status == "nominal" and set(seeded.caveats) == {SEEDED, OVER_THE_REALS}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PrivateThresholdClassifier(),
+        PrivateThresholdClassifier(delta=1e-6),
+        PrivateBaggingClassifier(PrivateThresholdClassifier(), 2),
+        BalancedSynthesisClassifier(),
+    ],
+)
+def test_what_is_made_of_whole_numbers_needs_no_such_words(model):
+    X, y = people(1000)
+    fitted = clone(model).set_params(schema=public(X, y)).fit(X, y)
+    assert fitted.guarantee_.status == "proven" and fitted.guarantee_.caveats == ()
+
+
+def test_a_bag_passes_on_what_the_proofs_of_other_learners_take_for_granted():
+    class Assuming(PrivateThresholdClassifier):
+        def fit(self, X, y):
+            super().fit(X, y)
+            self.guarantee_ = self.guarantee_.assuming("the moon is round")
+            return self
+
+    X, y = people(200)
+    bag = PrivateBaggingClassifier(Assuming(), 2, schema=public(X, y)).fit(X, y)
+    assert bag.guarantee_.status == "proven" and bag.guarantee_.caveats == ("the moon is round",)
 
 
 def test_clones_keep_the_settings():

@@ -1,13 +1,21 @@
 """A guarantee says what it is, keeps its rules, composes, and survives being written down."""
 
+import json
 import math
 
 import pytest
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent, ZCDpEvent
 
 from oversafe.errors import InputError
-from oversafe.privacy import Guarantee
-from oversafe.privacy.guarantee import _event_to_dict, approximate_event, composed_epsilon, pure_event
+from oversafe.privacy import Guarantee, Ledger, Manifest
+from oversafe.privacy.accountant import as_replace_one
+from oversafe.privacy.guarantee import (
+    OVER_THE_REALS,
+    _event_to_dict,
+    approximate_event,
+    composed_epsilon,
+    pure_event,
+)
 
 
 def test_sentences():
@@ -116,6 +124,31 @@ def test_composition_keeps_the_weakest_status_and_all_caveats():
     proven = Guarantee.pure(1.0, "a")
     assert Guarantee.compose(proven, proven.weaken("seeded")).status == "nominal"
     assert Guarantee.compose(proven, Guarantee.none("rows are real")) == Guarantee.none("rows are real")
+
+
+def test_what_a_proof_takes_for_granted_leaves_it_proven_and_is_carried_on(tmp_path):
+    assumed = Guarantee.pure(1.0, "a").assuming(OVER_THE_REALS)
+    assert assumed.status == "proven" and assumed.assuming(OVER_THE_REALS) == assumed
+    assert str(assumed) == (
+        "Proven: epsilon = 1 differential privacy for every record, replace-one neighbours. It holds if floating-point "
+        "numbers count as real numbers: the proof does not cover how the computer rounds them."
+    )
+    assert Guarantee.from_dict(json.loads(json.dumps(assumed.to_dict()))) == assumed
+    whole = Guarantee.compose(Guarantee.pure(1.0, "b"), assumed, assumed)
+    assert whole.status == "proven" and whole.caveats == (OVER_THE_REALS,)
+    added = Guarantee.pure(1.0, "a", relation="add-remove").assuming(OVER_THE_REALS)
+    assert as_replace_one(added).caveats == (OVER_THE_REALS,)
+    assert assumed.weaken("seeded").caveats == (OVER_THE_REALS, "seeded")
+    ledger = Ledger(tmp_path / "budget.db", key_file=tmp_path / "key")
+    ledger.create("patients", 2.0)
+    assert ledger.charge("patients", assumed).guarantee == assumed
+    assert ledger.history("patients")[-1].guarantee == assumed and ledger.verify().ok
+    release = tmp_path / "release.csv"
+    release.write_text("a\n1\n")
+    manifest = Manifest.of(release, assumed, {})
+    assert (
+        OVER_THE_REALS in manifest.to_json() and Manifest.from_json(manifest.to_json()).guarantee == assumed
+    )
 
 
 def test_what_does_not_compose_is_refused():

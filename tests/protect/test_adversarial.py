@@ -17,6 +17,7 @@ from oversafe.errors import InputError, MissingExtraError
 from oversafe.measure import audit_epsilon
 from oversafe.privacy import Accountant, Ledger
 from oversafe.privacy.gradients import steps_epsilon
+from oversafe.privacy.guarantee import OVER_THE_REALS
 from oversafe.protect import DPGAN, PATEGAN, SMOTEDP
 from oversafe.protect.adversarial import Cells, Generator, one_hot
 from oversafe.protect.pategan import Teachers, noisy_votes
@@ -141,6 +142,9 @@ def test_the_guarantee_is_proven(deep, kind, relation):
     model = make(kind, random_state=None, relation=relation).fit(X, y)
     assert model.guarantee_.status == "proven" and model.guarantee_.relation == relation
     assert model.guarantee_.epsilon <= 1.0 + 1e-9 and model.guarantee_.delta == 1e-9
+    if kind is DPGAN:
+        # A record more moves the others' places in a step, which a replaced one does not.
+        assert model.guarantee_.caveats == ((OVER_THE_REALS,) if relation == "add-remove" else ())
     assert type(model.guarantee_).from_dict(model.guarantee_.to_dict()) == model.guarantee_
     S, t = model.sample(class_counts={"ill": 30, "well": 20})
     assert list(S.columns) == ["x", "n", "c"] and t.value_counts().to_dict() == {"ill": 30, "well": 20}
@@ -174,15 +178,15 @@ def test_a_discriminator_costs_what_it_says(deep, monkeypatch):
     drawn = []
     honest = gradients.noisy
 
-    def watched(total, deviation, rng):
-        drawn.append(deviation)
-        return honest(total, deviation, rng)
+    def watched(total, noise, rng):
+        drawn.append((len(total), noise))
+        return honest(total, noise, rng)
 
     monkeypatch.setattr(gradients, "noisy", watched)
     model = make(DPGAN, margins=0.25, batch_size=50, max_grad_norm=0.5).fit(*correlated(200))
     assert (model.sample_rate_, model.n_steps_) == (0.25, 8)
-    # Two layers with weights and biases.
-    assert len(drawn) == 8 * 4 and set(drawn) == {0.5 * model.noise_multiplier_}
+    # All weights and biases of both layers together, once in a step.
+    assert len(drawn) == 8 and set(drawn) == {(drawn[0][0], model.noise_multiplier_)} and drawn[0][0] > 64 * 3
     spent = steps_epsilon(model.noise_multiplier_, 0.75e-9, rate=0.25, steps=8)
     assert 0.9 * 0.75 < spent <= 0.75
 

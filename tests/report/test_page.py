@@ -19,7 +19,7 @@ from oversafe import audit
 from oversafe.attack import AttackResult, ReconSMOTE
 from oversafe.data import load_dataset
 from oversafe.privacy import Guarantee
-from oversafe.privacy.guarantee import SEEDED
+from oversafe.privacy.guarantee import OVER_THE_REALS, SEEDED
 from oversafe.protect import SMOTE
 from oversafe.report import Audit, Finding, Verdict
 from oversafe.report.advice import advice
@@ -28,6 +28,7 @@ from oversafe.report.cells import cell, percent, percent_range
 from oversafe.report.law import assess
 from oversafe.report.not_run import by_attack
 from oversafe.report.picture import READ_BACK, REAL, RELEASED, SHOWN, picture, shown_record, side_by_side
+from oversafe.report.terminal import as_text
 
 
 @pytest.fixture(scope="module")
@@ -356,6 +357,17 @@ def test_a_proven_guarantee_is_told_in_words():
     page = text_of(Audit(Verdict("protected", "It holds."), (), PROVEN).to_html())
     assert "Proven: epsilon = 1 differential privacy for every record." in page
     assert "at most 2.72 times more likely" in page and "Hand out the file together with its manifest" in page
+
+
+def test_what_a_proof_takes_for_granted_is_told_wherever_the_guarantee_is():
+    assumed = Audit(Verdict("protected", "It holds."), (), PROVEN.assuming(OVER_THE_REALS))
+    told = (
+        "loating-point numbers count as real numbers: the proof does not cover how the computer rounds them."
+    )
+    page = text_of(assumed.to_html())
+    assert "Proven: epsilon = 1" in page and f"What limits it F{told}" in page
+    assert f"It holds if f{told}" in " ".join(as_text(assumed).split())
+    assert OVER_THE_REALS in json.loads(assumed.to_json())["guarantee"]["caveats"]
 
 
 def test_a_page_stays_small_with_many_columns_and_rows():

@@ -8,6 +8,7 @@ import pytest
 from oversafe.attack import AttackResult
 from oversafe.attack.release_attacks import ANOTHER_LABEL
 from oversafe.privacy import Guarantee
+from oversafe.privacy.guarantee import OVER_THE_REALS
 from oversafe.report.verdict import Finding, judge
 
 
@@ -33,6 +34,7 @@ NONE = Guarantee.none("rows are real")
         ([finding(0.0)], Guarantee.pure(10.0, "a theorem"), "protected"),
         ([finding(0.0)], Guarantee.pure(10.1, "a theorem"), "unproven"),
         ([finding(0.0)], PROVEN.weaken("seeded"), "unproven"),
+        ([finding(0.0)], PROVEN.assuming(OVER_THE_REALS), "protected"),
         ([finding(0.0)], NONE, "unproven"),
         ([], NONE, "unproven"),
     ],

@@ -139,7 +139,7 @@ def protect_table(
     frame = table.drop(columns=[name for name in gone if name in table.columns])
     described = schema if schema is not None else Schema.infer(frame, label=label)
     described.check_releasable()
-    frame = described.conform(frame)
+    frame = described.conform(frame) if schema is None else frame
     if described[label].domain != "public":
         check_labels(frame[label])
     protector.on_progress = on_progress

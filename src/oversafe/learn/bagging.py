@@ -80,8 +80,8 @@ class PrivateBaggingClassifier(PrivateLearner):
     >>> X = rng.normal(size=(10_000, 2)) + 2 * y[:, None]
     >>> base = PrivateLogisticRegression(data_norm=3.0)
     >>> model = PrivateBaggingClassifier(base, 5, epsilon=1.0, classes=[0, 1]).fit(X, y)
-    >>> print(model.guarantee_)
-    Proven: epsilon = 1 differential privacy for every record, replace-one neighbours.
+    >>> print(model.guarantee_)  # doctest: +ELLIPSIS
+    Proven: epsilon = 1 differential privacy for every record, ... It holds if floating-point numbers count as real ...
     """
 
     def __init__(
@@ -141,6 +141,7 @@ class PrivateBaggingClassifier(PrivateLearner):
             basis=_BASES[self.sampling].format(count=count, share=float(self.max_samples)),
             event=event,
         ).weaken(*dict.fromkeys(caveats))
+        guarantee = guarantee.assuming(*self._assumed)
         self.ledger_entry_ = pay(self.ledger, guarantee, what=type(self).__name__)
         # Without a seed numpy takes its entropy from the operating system.
         rng = np.random.default_rng(self.random_state)
@@ -207,6 +208,10 @@ class PrivateBaggingClassifier(PrivateLearner):
         inner = self._inner()
         return caveats + (inner._unpaid(schema) if isinstance(inner, PrivateLearner) else [])
 
+    @property
+    def _assumed(self) -> tuple[str, ...]:  # type: ignore[override]
+        return getattr(self._inner(), "_assumed", ())
+
     def _inner(self) -> Any:
         return PrivateLogisticRegression() if self.estimator is None else self.estimator
 
@@ -249,7 +254,9 @@ class PrivateBaggingClassifier(PrivateLearner):
                     f"{type(fitted).__name__} spent {own.epsilon:g} ({own.relation}), and {epsilon:g} (replace-one) "
                     "was set; bagging cannot state a guarantee for it"
                 )
-            if own.status != "proven":
+            if own.status == "proven":
+                guarantee = guarantee.assuming(*own.caveats)
+            else:
                 weaker += own.caveats
         return guarantee.weaken(*(c for c in dict.fromkeys(weaker) if c not in guarantee.caveats))
 

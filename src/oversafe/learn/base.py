@@ -6,7 +6,7 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -44,6 +44,9 @@ from oversafe.privacy.mechanisms import noisy_counts
 from oversafe.privacy.persons import check_persons
 from oversafe.privacy.surroundings import surrounding_caveats, warn_if_tuned
 
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
 FloatArray = NDArray[np.float64]
 
 # What may be looked at before the fit, and its share of epsilon: the columns' scale where it has to be found, and the
@@ -78,6 +81,8 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
     schema: Schema | None
     ledger: Any
     random_state: int | None
+    # What the proof takes for granted.
+    _assumed: tuple[str, ...] = ()
 
     def fit(self, X: Any, y: Any, **refused: Any) -> Self:
         """Learn to tell the classes apart.
@@ -259,7 +264,12 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         return caveats
 
     def _promise(
-        self, spent: Sequence[tuple[str, float]], delta: float, basis: str, caveats: Sequence[str]
+        self,
+        spent: Sequence[tuple[str, float]],
+        delta: float,
+        basis: str,
+        caveats: Sequence[str],
+        event: DpEvent | None = None,
     ) -> Guarantee:
         """Charge the ledger with the guarantee and return it; call it before any noise is drawn.
 
@@ -273,20 +283,25 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
             Which theorem.
         caveats : sequence of str
             What was not paid for.
+        event : DpEvent, optional
+            Of all looks together, where it says more than epsilon and delta do.
         """
         from dp_accounting import ComposedDpEvent
 
         events: list[Any] = [pure_event(epsilon) for _, epsilon in spent]
         if delta:
             events.append(failure_event(delta))
+        if event is None:
+            event = events[0] if len(events) == 1 else ComposedDpEvent(events)
         looks = ", ".join(f"{what} ({epsilon:.3g})" for what, epsilon in spent)
         guarantee = Guarantee(
             "proven",
             float(self.epsilon),
             delta,
             basis=f"{basis}; epsilon is spent on {looks}" if len(spent) > 1 else basis,
-            event=events[0] if len(events) == 1 else ComposedDpEvent(events),
+            event=event,
         ).weaken(*dict.fromkeys(caveats))
+        guarantee = guarantee.assuming(*self._assumed)
         self.ledger_entry_ = pay(self.ledger, guarantee, what=type(self).__name__)
         return guarantee
 

@@ -23,7 +23,7 @@ from oversafe.learn.base import (
 from oversafe.learn.features import encoded_width, learn_features
 from oversafe.learn.objective import Calibration, LossName, Method, Risk, calibrate, paper_calibration
 from oversafe.learn.solver import Problem
-from oversafe.privacy.guarantee import Guarantee
+from oversafe.privacy.guarantee import OVER_THE_REALS, Guarantee
 from oversafe.privacy.noise import gaussian, random_source, spherical_laplace
 
 FloatArray = NDArray[np.float64]
@@ -57,6 +57,7 @@ class _PrivateLinear(PrivateLearner):
     intercept_scaling: float | None
     coef_: FloatArray
     intercept_: FloatArray
+    _assumed = (OVER_THE_REALS,)
 
     def _fit(
         self, table: Any, codes: NDArray[np.int64], schema: Schema | None, caveats: list[str]
@@ -391,8 +392,8 @@ class PrivateLogisticRegression(_PrivateLinear):
     >>> y = (rng.random(5000) < 0.05).astype(int)
     >>> X = rng.normal(size=(5000, 3)) + 2 * y[:, None]
     >>> model = PrivateLogisticRegression(epsilon=1.0, data_norm=3.0, classes=[0, 1]).fit(X, y)
-    >>> print(model.guarantee_)
-    Proven: epsilon = 1 differential privacy for every record, replace-one neighbours.
+    >>> print(model.guarantee_)  # doctest: +ELLIPSIS
+    Proven: epsilon = 1 differential privacy for every record, ... It holds if floating-point numbers count as real ...
     >>> bool(model.predict(X)[y == 1].mean() > 0.8)
     True
     """

@@ -13,30 +13,35 @@ from numpy.typing import NDArray
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
 from oversafe.learn.base import SCALE, PrivateLearner, plan_features, split_epsilon
-from oversafe.learn.features import learn_features
-from oversafe.learn.objective import gaussian_delta
+from oversafe.learn.features import FeatureMap, learn_features
+from oversafe.privacy.accountant import Accountant
 from oversafe.privacy.guarantee import Guarantee, check_delta, check_epsilon
-from oversafe.privacy.noise import gaussian, random_source, spherical_laplace
+from oversafe.privacy.noise import random_source
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 _BASES = {
-    False: "one noisy vector of class sums and sizes, with noise that falls with its Euclidean norm",
-    True: "one noisy vector of class sums and sizes, with normal noise (Balle and Wang 2018, Theorem 8)",
+    False: "class sums and sizes in whole steps of a public grid, with discrete Laplace noise",
+    True: "class sums and sizes in whole steps of a public grid, with discrete Gaussian noise",
 }
+# The norm of the records, in steps of the grid.
+_STEPS = 2**20
+# Records are taken a little shorter, which leaves room for the rounding of their floating-point norms.
+_SLACK = 2.0**-30
 
 
 class PrivateThresholdClassifier(PrivateLearner):
     """Assign rows to the nearer of the noisy class means.
 
     With one column and two classes this is the mechanism M_BOC of the paper: a threshold between the class means, of
-    which ``gamma`` says where. The class sizes are private here and cost nothing: a constant as long as the longest
-    record is counted beside the records, which leaves the sensitivity of the sums as it is.
+    which ``gamma`` says where. The class sizes are private here: a constant is counted beside the records. With delta
+    above 0 they cost nothing, as a constant that is as long as the longest record leaves the sensitivity as it is.
 
     Parameters
     ----------
     epsilon, delta : float
-        The budget; with delta above 0 the noise is normal.
+        The budget; with delta above 0 the noise is discrete Gaussian, else discrete Laplace.
     gamma : float, default=0.5
         The threshold is at ``gamma * mean_1 + (1 - gamma) * mean_0``; below one half it favours the second class. With
         more than two classes it must be one half.
@@ -113,8 +118,11 @@ class PrivateThresholdClassifier(PrivateLearner):
         rng = random_source(self.random_state)
         scaling, costs, found = plan_features(self, table, schema)
         spent, epsilon = split_epsilon(float(self.epsilon), scale=costs)
+        accountant = Accountant(epsilon, float(self.delta), random_state=rng)
         looks = [*spent.items(), ("the class sums and sizes", epsilon)]
-        promised = self._promise(looks, float(self.delta), _BASES[bool(self.delta)], [*caveats, *found])
+        basis = _BASES[bool(self.delta)]
+        alone = None if spent else accountant.promise(basis, counts_only=True).event
+        promised = self._promise(looks, float(self.delta), basis, [*caveats, *found], alone)
 
         self.features_ = learn_features(
             table,
@@ -124,24 +132,13 @@ class PrivateThresholdClassifier(PrivateLearner):
             epsilon=spent.get(SCALE, 0.0),
             rng=rng,
         )
-        vectors = self.features_.apply(table)
-        radius, d = self.features_.norm, vectors.shape[1]
-        totals = np.zeros((n_classes, d + 1))
-        for c in range(n_classes):
-            members = vectors[codes == c]
-            totals[c, :d], totals[c, d] = members.sum(axis=0), radius * len(members)
-        # One record in the same class moves the sums by up to 2 R and no size; in another class it moves two sums by R
-        # and two sizes by R each: 2 R again.
-        sensitivity = 2 * radius * (1 + 1e-9)
-        if self.delta:
-            noise = gaussian(totals.size, sensitivity * analytic_sigma(epsilon, float(self.delta)), rng)
-        else:
-            noise = spherical_laplace(totals.size, sensitivity / epsilon, rng)
-        totals += noise.reshape(totals.shape)
-        self.class_counts_ = np.clip(totals[:, d] / radius, 1.0, max(len(codes) - 1, 1))
-        means = totals[:, :d] / self.class_counts_[:, None]
+        sums, sizes = noisy_totals(table, codes, n_classes, self.features_, accountant)
+        # Nothing below looks at the records again.
+        norm, d = self.features_.norm, sums.shape[1]
+        self.class_counts_ = np.clip(sizes, 1.0, max(len(codes) - 1, 1))
+        means = sums / self.class_counts_[:, None]
         lengths = np.linalg.norm(means, axis=1, keepdims=True)
-        self.means_ = means * np.minimum(1.0, radius / np.maximum(lengths, np.finfo(float).tiny))
+        self.means_ = means * np.minimum(1.0, norm / np.maximum(lengths, np.finfo(float).tiny))
         if n_classes == 2 and d == 1 and schema is None:
             threshold = gamma * self.means_[1, 0] + (1 - gamma) * self.means_[0, 0]
             if self.features_.centre is not None and self.features_.spread is not None:
@@ -157,15 +154,54 @@ class PrivateThresholdClassifier(PrivateLearner):
         return vectors @ means.T - (means**2).sum(axis=1) / 2
 
 
-def analytic_sigma(epsilon: float, delta: float) -> float:
-    """Return the least standard deviation of normal noise for a sensitivity of 1."""
-    low, high = 0.0, 1.0
-    while gaussian_delta(epsilon, 1 / high) > delta:
-        low, high = high, 2 * high
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if gaussian_delta(epsilon, 1 / middle) <= delta else (middle, high)
-    return high
+def noisy_totals(
+    table: Any, codes: IntArray, n_classes: int, features: FeatureMap, accountant: Accountant
+) -> tuple[FloatArray, FloatArray]:
+    """Return the noisy sum of each class's records and the noisy class sizes, for all of an accountant's budget.
+
+    The sums are whole multiples of a grid, of which the norm of the records has 2^20 steps.
+    """
+    steps = grid_steps(features.apply(table), features.norm)
+    longest = longest_l1(features, steps.shape[1])
+    weight = size_weight(longest, steps.shape[1]) if accountant.pure else _STEPS
+    # Replaced within a class, a record moves one sum; in another class, two sums and two sizes.
+    noisy = accountant.counts(
+        class_totals(steps, codes, n_classes, weight),
+        1.0,
+        what="class sums and sizes",
+        l1=2 * (longest + weight),
+        l2=2 * _STEPS,
+    )
+    return np.multiply(noisy[:, :-1], features.norm / _STEPS), noisy[:, -1] / weight
+
+
+def grid_steps(vectors: FloatArray, norm: float) -> IntArray:
+    """Return vectors of at most a norm in whole steps of the grid, cut off towards zero: no norm grows."""
+    return np.trunc(vectors * ((1 - _SLACK) * _STEPS / norm)).astype(np.int64)
+
+
+def longest_l1(features: FeatureMap, width: int) -> int:
+    """Return the largest sum of a record's absolute numbers, in steps of the grid."""
+    # By Cauchy and Schwarz. And before records are shortened, a column of a schema adds at most 1: a number in [-1, 1],
+    # or one mark of a category or a gap.
+    columns = width * features.limit if features.schema is None else len(features.schema)
+    return math.ceil(_STEPS * min(math.sqrt(width), columns / features.norm))
+
+
+def size_weight(longest: int, width: int) -> int:
+    """Return what a record counts for in the size of its class, in steps of the grid."""
+    # Noise of scale l + w on d sums and on w times the size moves a mean of norm R by about (l + w)^2 (d + (R / w)^2),
+    # which is least where d w^3 = l R^2.
+    return max(1, round((longest * _STEPS**2 / width) ** (1 / 3)))
+
+
+def class_totals(steps: IntArray, codes: IntArray, n_classes: int, weight: int) -> IntArray:
+    """Return for each class the sum of its records and, last, its size times a weight."""
+    totals = np.zeros((n_classes, steps.shape[1] + 1), dtype=np.int64)
+    for c in range(n_classes):
+        members = steps[codes == c]
+        totals[c, :-1], totals[c, -1] = members.sum(axis=0), weight * len(members)
+    return totals
 
 
 @dataclass(frozen=True)

@@ -15,18 +15,24 @@ from numpy.typing import NDArray
 
 from oversafe.errors import InputError, import_extra
 from oversafe.privacy.guarantee import Relation, check_delta, check_epsilon
-from oversafe.privacy.noise import gaussian, poisson_sample
+from oversafe.privacy.mechanisms import gaussian_noise
+from oversafe.privacy.noise import poisson_sample
 
 if TYPE_CHECKING:
     import torch
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 # Rows whose gradients are held at once.
 _CHUNK = 256
-# Gradients are shortened to a thousandth less than what the noise is for, so that sums in single precision stay below.
-_SLACK = 1e-3
+# Gradients are whole multiples of this part of the norm. A double holds every sum of a chunk of them exactly.
+GRID = 2.0**-30
+# Gradients are shortened to a little less than the norm: a sum of up to 2^30 squares in double precision is off by less
+# than 2^-22 of it.
+_SLACK = 2.0**-20
+# Discrete Gaussian noise of variance s^2 + 4^2 is normal noise of variance s^2 that was brought to the grid at random,
+# but for a factor of exp(1e-136) per number; this share of epsilon and delta pays for that.
+_ROUNDING, _ROUNDING_SHARE = 4.0, 2.0**-40
 _MOST_NOISE = 1e7
 
 
@@ -88,8 +94,10 @@ def noise_for_steps(
     # Rounding of the privacy loss goes upwards, so a coarse grid is never too hopeful.
     interval = min(max(1e-5, epsilon / 1000), 0.05)
 
+    kept = 1 - _ROUNDING_SHARE
+
     def fits(noise: float) -> bool:
-        return _steps_epsilon(noise, delta, rate, steps, relation, interval) <= epsilon
+        return _steps_epsilon(noise, kept * delta, rate, steps, relation, interval) <= kept * epsilon
 
     # From moderate noise upwards: the privacy loss of hardly any noise takes long to compute.
     low, high = 0.0, 1.0
@@ -107,10 +115,11 @@ def noise_for_steps(
 
 
 class NoisyGradient:
-    """The gradients of a network on a Poisson sample, each row's shortened to a norm, with normal noise on their sum.
+    """The gradients of a network on a Poisson sample, each row's shortened to a norm, with noise on their sum.
 
-    Opacus computes the gradients of single rows. The noise comes from the operating system's random source unless a
-    generator is given. A step on an empty sample adds noise as any other.
+    Opacus computes the gradients of single rows. They are cut off to a grid and added up exactly, and the noise is
+    OpenDP's discrete Gaussian on that grid, or numpy's if a generator is given. A step on an empty sample adds noise as
+    any other.
 
     Parameters
     ----------
@@ -119,7 +128,7 @@ class NoisyGradient:
     clip : float
         The norm that no row's gradient exceeds.
     noise : float
-        The deviation of the noise, relative to ``clip``; 0 for none.
+        The deviation of the noise, relative to ``clip``.
     n_rows : int
         How many rows there are, or are said to be: the sum is divided by ``rate * n_rows``, which is public.
     rate : float
@@ -168,17 +177,16 @@ class NoisyGradient:
         import torch
 
         parameters = [p for p in self.network.parameters() if p.requires_grad]
-        totals = [np.zeros(p.numel()) for p in parameters]
+        total = np.zeros(sum(p.numel() for p in parameters), dtype=np.int64)
         for first in range(0, len(rows), _CHUNK):
             with _quiet_hooks():
                 losses(self.network, rows[first : first + _CHUNK]).sum().backward()
-            gradients = [p.grad_sample for p in parameters]
-            for total, part in zip(totals, clipped_sums(gradients, self.clip), strict=True):
-                total += part
+            total += clipped_sum([p.grad_sample for p in parameters], self.clip)
             self._forget(parameters)
-        for p, total in zip(parameters, totals, strict=True):
-            mean = noisy(total, self.noise * self.clip, self.rng) / self.expected
-            p.grad = torch.as_tensor(mean.reshape(p.shape), dtype=p.dtype)
+        mean = noisy(total, self.noise, self.rng) * (GRID * self.clip / self.expected)
+        ends = np.cumsum([p.numel() for p in parameters])
+        for p, own in zip(parameters, np.split(mean, ends[:-1]), strict=True):
+            p.grad = torch.as_tensor(own.reshape(p.shape), dtype=p.dtype)
 
     @contextmanager
     def without_rows(self) -> Iterator[None]:
@@ -195,13 +203,14 @@ class NoisyGradient:
             p.grad_sample = p.grad = None
 
 
-def clipped_sums(gradients: Sequence[torch.Tensor], clip: float) -> list[FloatArray]:
-    """Return the sum over rows of gradients whose norm, over all parameters together, is at most ``clip``.
+def clipped_sum(gradients: Sequence[torch.Tensor], clip: float) -> IntArray:
+    """Return the sum over rows of gradients of norm at most ``clip``, in whole steps of ``GRID * clip``.
 
     Parameters
     ----------
     gradients : sequence of tensors of shape (n_rows, ...)
-        One for each parameter. A row whose gradient is not finite counts as 0, so that it tells nothing.
+        One for each parameter; the norm is over all of them together. A row whose gradient is not finite counts as 0,
+        so that it tells nothing.
     clip : float
         The norm.
     """
@@ -211,17 +220,17 @@ def clipped_sums(gradients: Sequence[torch.Tensor], clip: float) -> list[FloatAr
     norms = torch.sqrt(sum((g.double().square().sum(dim=1) for g in flat), torch.zeros(())))
     lost = ~torch.isfinite(norms)
     if lost.any():
-        flat = [torch.where(lost[:, None], torch.zeros((), dtype=g.dtype), g) for g in flat]
-    factor = torch.where(lost, 0.0, clip * (1 - _SLACK) / norms.clamp_min(clip * (1 - _SLACK)))
-    return [(factor.double() @ g.double()).numpy() for g in flat]
+        flat = [g.masked_fill(lost[:, None], 0.0) for g in flat]
+    most = clip * (1 - _SLACK)
+    steps = torch.where(lost, 0.0, most / norms.clamp_min(most) / (GRID * clip))[:, None]
+    # Towards zero, so that no norm grows. Every number is whole and small, so a double's sum of them is exact.
+    return torch.cat([(g * steps).trunc_().sum(dim=0) for g in flat]).long().numpy()
 
 
-def noisy(total: FloatArray, deviation: float, rng: np.random.Generator | None) -> FloatArray:
-    """Return numbers with normal noise, without the last digits, which tell of the arithmetic and nothing else."""
-    if deviation == 0:
-        return total
-    step = 2.0 ** (math.floor(math.log2(deviation)) - 20)
-    return np.round((total + gaussian(len(total), deviation, rng)) / step) * step
+def noisy(total: IntArray, noise: float, rng: np.random.Generator | None) -> IntArray:
+    """Return steps of the grid with the noise of a Gaussian whose deviation is ``noise`` times the norm."""
+    # A little more, for the rounding of this line.
+    return gaussian_noise(total, math.hypot(noise / GRID, _ROUNDING) * (1 + 2.0**-50), rng)
 
 
 @contextmanager

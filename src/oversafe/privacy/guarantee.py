@@ -29,6 +29,10 @@ UNLABELLED = (
     "relation = 'add-remove')"
 )
 STRICT = "cells that do not fit the schema were refused, so that a release tells that all of them fit"
+# What a proof leaves out where noise is added to numbers that are computed and published in floating point.
+OVER_THE_REALS = (
+    "floating-point numbers count as real numbers: the proof does not cover how the computer rounds them"
+)
 # A weaker guarantee is not one to rest on: the odds of a guess about a person may grow by more than 20,000 times.
 LARGEST_EPSILON, LARGEST_DELTA = 10.0, 1e-5
 _WEAKEST: tuple[Status, ...] = ("none", "nominal", "proven")
@@ -57,7 +61,7 @@ class Guarantee:
         The mechanism for the accountant, so that several releases compose tightly. Its noise is stated
         relative to the sensitivity under ``relation``.
     caveats : tuple of str
-        What limits the claim, in sentences.
+        What limits the claim, in sentences. Those of a proven guarantee are what its proof takes for granted.
 
     Examples
     --------
@@ -120,6 +124,10 @@ class Guarantee:
         if not caveats or self.status == "none":
             return replace(self, caveats=self.caveats + caveats)
         return replace(self, status="nominal", caveats=self.caveats + caveats)
+
+    def assuming(self, *assumptions: str) -> Guarantee:
+        """Return the guarantee, of the same status, with what its proof takes for granted among the caveats."""
+        return replace(self, caveats=tuple(dict.fromkeys(self.caveats + assumptions)))
 
     @staticmethod
     def compose(*guarantees: Guarantee, delta: float | None = None) -> Guarantee:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 import sys
-from functools import lru_cache
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache, partial
 from typing import Any, Literal
 
 import numpy as np
+from joblib import cpu_count
 from numpy.typing import NDArray
 
 from oversafe.errors import InputError
@@ -82,6 +84,30 @@ def gaussian_counts(
         rng = np.random.default_rng(random_state)
         return counts + _seeded_gaussian(counts.shape, sensitivity / math.sqrt(2 * rho), rng)
     return _run(_gaussian(float(sensitivity), float(rho)), counts)
+
+
+def gaussian_noise(
+    counts: NDArray[np.int64], deviation: float, random_state: int | np.random.Generator | None = None
+) -> NDArray[np.int64]:
+    """Return whole numbers with discrete Gaussian noise of a deviation, drawn on all cores.
+
+    Parameters
+    ----------
+    counts : array of int of shape (n_numbers,)
+        Any whole numbers.
+    deviation : float
+        The parameter of the noise, P(x) ~ exp(-x^2 / 2 deviation^2).
+    random_state : int or Generator, optional
+        Makes the noise repeatable, for experiments. Without it the noise comes from OpenDP's sampler.
+    """
+    counts = np.asarray(counts, dtype=np.int64)
+    if random_state is not None:
+        return counts + _seeded_gaussian(counts.shape, deviation, np.random.default_rng(random_state))
+    measurement = _gaussian_of(deviation)
+    # OpenDP draws some 100,000 numbers in a second and leaves the interpreter to other threads meanwhile.
+    with ThreadPoolExecutor(n_threads := cpu_count()) as threads:
+        parts = threads.map(partial(_run, measurement), np.array_split(counts, n_threads))
+        return np.concatenate(list(parts))
 
 
 def frequent_counts(
@@ -227,18 +253,21 @@ def _laplace(sensitivity: int, epsilon: float) -> Any:
 
 @lru_cache(maxsize=256)
 def _gaussian(sensitivity: float, rho: float) -> Any:
+    scale = sensitivity / math.sqrt(2 * rho)
+    while (measurement := _gaussian_of(scale)).map(sensitivity) > rho:
+        scale = math.nextafter(scale, math.inf)
+    return measurement
+
+
+@lru_cache(maxsize=256)
+def _gaussian_of(scale: float) -> Any:
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_gaussian
     from opendp.metrics import l2_distance
     from opendp.mod import enable_features
 
     enable_features("contrib")
-    scale = sensitivity / math.sqrt(2 * rho)
-    while True:
-        measurement = make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=scale)
-        if measurement.map(sensitivity) <= rho:
-            return measurement
-        scale = math.nextafter(scale, math.inf)
+    return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=scale)
 
 
 @lru_cache(maxsize=256)

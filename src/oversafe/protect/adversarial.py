@@ -131,7 +131,8 @@ class AdversarialSynthesizer(Synthesizer):
             self.epsilon, self._delta, relation=self.relation, random_state=0 if rng is not None else None
         )
         counts_only = self._only_counts and self.domains == "data"
-        self._pay(whole.promise(self._basis(), caveats, counts_only=counts_only), (table, labels))
+        promised = whole.promise(self._basis(), caveats, counts_only=counts_only)
+        self._pay(promised.assuming(*self._assumed()), (table, labels))
         # Nothing is learned yet; the fit states its own guarantee in the end.
         del self.guarantee_
         domains = resolve_domains(
@@ -153,7 +154,7 @@ class AdversarialSynthesizer(Synthesizer):
             generator = build_generator(cells, start)
             self._train(generator, cells, accountant, rng)
             self._generator = Generator.of(generator, cells.sizes, start)
-        self.guarantee_ = self._whole(whole, accountant).weaken(*domains.caveats)
+        self.guarantee_ = self._whole(whole, accountant).weaken(*domains.caveats).assuming(*self._assumed())
 
     @property
     def _delta(self) -> float:
@@ -217,6 +218,10 @@ class AdversarialSynthesizer(Synthesizer):
     @abstractmethod
     def _whole(self, whole: Accountant, accountant: Accountant) -> Guarantee:
         """Return the guarantee of the whole fit: of the whole budget, or of what its accountant was charged."""
+
+    def _assumed(self) -> tuple[str, ...]:
+        """Return what the proof takes for granted."""
+        return ()
 
 
 @dataclass(frozen=True)

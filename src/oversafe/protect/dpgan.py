@@ -13,7 +13,7 @@ from oversafe.data.schema import Schema
 from oversafe.privacy.accountant import Accountant
 from oversafe.privacy.domains import Binning, Estimate
 from oversafe.privacy.gradients import NoisyGradient, noise_for_steps
-from oversafe.privacy.guarantee import Guarantee, Relation
+from oversafe.privacy.guarantee import OVER_THE_REALS, Guarantee, Relation
 from oversafe.privacy.ledger import DatasetLedger
 from oversafe.protect.adversarial import (
     AdversarialSynthesizer,
@@ -184,3 +184,7 @@ class DPGAN(AdversarialSynthesizer):
 
     def _whole(self, whole: Accountant, accountant: Accountant) -> Guarantee:
         return whole.promise(self._basis())
+
+    def _assumed(self) -> tuple[str, ...]:
+        # A record more moves the places of others in a step, and with them the last digits of their gradients.
+        return (OVER_THE_REALS,) if self.relation == "add-remove" else ()
