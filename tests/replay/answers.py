@@ -25,7 +25,7 @@ from oversafe.protect.pategan import Teachers
 
 # Sums in floating point may lie this much above their exact value.
 _ROUNDING = 1e-9
-_new_generator = np.random.default_rng
+_new_generator, _system_bytes = np.random.default_rng, os.urandom
 
 
 @dataclass
@@ -141,11 +141,14 @@ class Transcript:
         """Return what numpy would; without a seed one that is the same for both neighbours."""
         if seed is not None:
             return _new_generator(seed)
-        self.drawn += 1
-        return _new_generator([self.seed, 2, self.drawn])
+        # What other packages draw, such as while they are imported, moves none of our draws.
+        self.drawn += (ours := _asked_by_us())
+        return _new_generator([self.seed, 2, self.drawn if ours else 0])
 
     def random_bytes(self, size: int) -> bytes:
         """Return bytes in place of the operating system's; of more of them the first are the same."""
+        if not _asked_by_us():
+            return _system_bytes(size)
         self.drawn += 1
         return _new_generator([self.seed, 3, self.drawn]).bytes(size + 8)[:size]
 
@@ -288,6 +291,11 @@ def loosely(key: Any) -> str:
         return repr(float({"true": "1", "false": "0"}.get(text, text)) + 0.0)
     except ValueError:
         return text
+
+
+def _asked_by_us() -> bool:
+    """Return whether the caller of the caller is the package's own code."""
+    return sys._getframe(2).f_globals.get("__name__", "").startswith("oversafe.")
 
 
 def _unknown(*_: Any) -> None:

@@ -180,6 +180,8 @@ def differences(a: Outcome, b: Outcome) -> list[str]:
         return []
     if a.status != b.status:
         return [f"{a.status} ({_said(a)}) and {b.status} ({_said(b)})"]
+    if a.status == "refused" and a.leaves != b.leaves:
+        return [f"refused with {_said(a)!r} and {_said(b)!r}"]
     asked, of_other = a.transcript.questions, b.transcript.questions
     found = [wrong for q, r in zip(asked, of_other, strict=False) if (wrong := q.wrong_beside(r))]
     if len(asked) != len(of_other) and not found:
@@ -227,7 +229,7 @@ def described(value: Any, place: str, *, exact: bool = True) -> Iterator[tuple[s
             cells = sorted(own, key=repr) if isinstance(own, set | frozenset) else list(own)
             waiting += [(f"{at}[{i}]", each) for i, each in enumerate(cells)]
         elif callable(own) or not hasattr(own, "__dict__"):
-            yield at, re.sub(r"0x[0-9a-f]+", "", repr(own))
+            yield at, re.sub(r"0x[0-9A-Fa-f]+", "", repr(own))
         elif not any(own is other for other in seen):
             seen.append(own)
             yield at, type(own).__qualname__
