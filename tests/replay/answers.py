@@ -264,11 +264,15 @@ class Transcript:
         return reading
 
     def votes(self, vote: Callable[..., Any]) -> Callable[..., Any]:
-        """Return what also writes down the vote of each teacher, of which a record changes one's."""
+        """Return what also writes down how each teacher votes, of which a record changes one's.
+
+        The scores behind the votes are compared to the last digit: one that is not the same turns a vote sooner or
+        later.
+        """
 
         def voting(own: Teachers, rows: Any) -> Any:
-            each = (own._scores(rows) > 0).numpy()
-            self.ask("votes of each teacher", each, each.shape, 1, 0)
+            scores = own._scores(rows).detach().numpy()
+            self.ask("scores of each teacher", scores, scores.shape, 1, 0)
             return vote(own, rows)
 
         return voting
