@@ -112,13 +112,13 @@ class Transcript:
         Of all answers and of everything else that is random.
     relation : str
         Which tables count as neighbours.
-    shared : collection of str
-        The values that rows have which both neighbours hold; no other is named as found in the data.
+    shared : collection of (str, str)
+        Columns with the values of rows that both neighbours hold; no other is named as found in the data.
     """
 
     seed: int
     relation: str = "replace-one"
-    shared: Collection[str] = ()
+    shared: Collection[tuple[str, str]] = ()
     questions: list[Question] = field(default_factory=list)
     # Whether what leaves is a function of the data by design, as the minimum of a perturbed objective is.
     continuous: bool = False
@@ -195,7 +195,8 @@ class Transcript:
     def named(self, key: str) -> int:
         """Return the answer for a value that was found: by its hash, and 0 if only one neighbour may have it."""
         drawn = hashlib.sha256(f"{self.seed} {key}".encode(errors="surrogatepass")).digest()[0]
-        return drawn if drawn > 64 and loosely(key) in self.shared else 0
+        column = "y" if "labels" in self.what else self.what.split("'")[1]
+        return drawn if drawn > 64 and (column, loosely(key)) in self.shared else 0
 
     def values_found(self, find: Callable[..., Any]) -> Callable[..., Any]:
         """Return what takes the place of the search for frequent values, of which a mechanism sees counts alone."""

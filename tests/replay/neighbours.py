@@ -67,10 +67,11 @@ class Pair:
     bound: int | None = None
 
     @property
-    def shared(self) -> frozenset[str]:
-        """The values that rows have which both tables hold, however they are spelled."""
-        both = [row for row in self.rows[0] if any(row is other for other in self.rows[1])]
-        return frozenset(loosely(cell) for row in both for cell in row)
+    def shared(self) -> frozenset[tuple[str, str]]:
+        """The columns and values of rows that both tables hold, however they are spelled."""
+        others = {id(row) for row in self.rows[1]}
+        both = [zip(self.schema.names, row, strict=True) for row in self.rows[0] if id(row) in others]
+        return frozenset((name, loosely(cell)) for row in both for name, cell in row)
 
     def csv(self, side: int) -> bytes:
         """Return a table as a CSV file; the files of neighbours differ in the lines of the unit alone."""
