@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from oversafe.data import Column, Schema
-from oversafe.privacy import Accountant, choose, noisy_counts
+from oversafe.privacy import Accountant, mechanisms
 from tests.replay import holes
 from tests.replay.answers import Transcript, replayed
 from tests.replay.neighbours import Pair
@@ -15,7 +15,7 @@ from tests.replay.pairs import compared, replay
 from tests.replay.ways import FRAMES, METHODS
 
 PUBLIC = {"domain": "public", "source": "a code book"}
-# Several spellings of one number or date, and what is the same throughout as text alone.
+# Spellings that meet in one number, and dates, which are others where every row is one.
 SPELLINGS = {
     "decimals": ("1.1", "1.10"),
     "whole": ("1", "1.0"),
@@ -25,7 +25,7 @@ SPELLINGS = {
     "powers": ("1e3", "1000"),
     "signs": ("+1", "1"),
     "long codes": ("9007199254740992", "9007199254740993"),
-    "dates": ("2024-01-01", "01.01.2024"),
+    "dates": ("2024-01-01", "2024-06-30"),
 }
 READ = (
     "command, CSV",
@@ -77,7 +77,7 @@ def test_a_row_does_not_change_how_the_categories_of_others_are_read(spelling, w
     assert compared("histograms", spelled(SPELLINGS[spelling]), way).found == []
 
 
-@pytest.mark.parametrize("way", READ)
+@pytest.mark.parametrize("way", (READ[0], *READ[2:4]))
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_a_row_does_not_change_how_the_labels_of_others_are_read(spelling, way):
     labels = SPELLINGS[spelling]
@@ -129,9 +129,16 @@ def test_a_byte_that_is_no_text_does_not_change_the_others():
 
 
 def test_a_column_of_which_no_value_repeats_is_refused_or_released_like_others():
-    rows = [[f"p{i}", i % 10, "no" if i % 2 else "yes"] for i in range(40)]
-    pair = replaced(schema_of(), rows, ["p40", 1, "no"], ["p0", 1, "no"])
+    rows = [[i, i % 10, "no" if i % 2 else "yes"] for i in range(40)]
+    pair = replaced(schema_of(), rows, [40, 1, "no"], [7, 1, "no"])
     assert compared("histograms, estimated", pair, "command, CSV").found == []
+
+
+@pytest.mark.parametrize("way", READ[2:5])
+@pytest.mark.parametrize("name", ("histograms", "threshold"))
+def test_labels_that_are_numbers_but_for_one_are_refused_or_used_like_numbers(name, way):
+    pair = replaced(schema_of(), rows_of("ab", (0, 1)), ["a", 1, "no"], ["a", 1, 1])
+    assert compared(name, pair, way).found == []
 
 
 @pytest.mark.extras
@@ -166,9 +173,7 @@ def test_neighbours_leave_the_same_behind(name, relation):
     ("hole", "pair", "name"),
     [
         pytest.param(holes.merged_spellings, spelled(("1.1", "1.10")), "histograms", id="spellings"),
-        pytest.param(
-            holes.merged_persons, by_person(("12.1", "12.10"), "p", "q"), "histograms", id="persons"
-        ),
+        pytest.param(holes.merged_persons, by_person(("12.1", "12.10"), "p", 3), "histograms", id="persons"),
         pytest.param(
             holes.refused_one_class,
             replaced(schema_of(), rows_of("ab", ("no",)), ["a", 1, "yes"], ["a", 1, "no"]),
@@ -204,7 +209,8 @@ def test_answers_do_not_depend_on_the_data_and_questions_are_checked():
         with replayed(Transcript(3)) as transcript:
             accountant = Accountant(1.0)
             answers = accountant.counts(np.array(counts), 0.5, what="some", l1=moved, l2=moved)
-            return [*answers, choose(np.array(counts), sensitivity=1, epsilon=1.0)], transcript.questions
+            chosen = mechanisms.choose(np.array(counts), sensitivity=1, epsilon=1.0)
+            return [*answers, chosen], transcript.questions
 
     (mine, first), (theirs, second) = asked([5, 0, 9], 2), asked([4, 1, 9], 2)
     assert mine == theirs
@@ -215,5 +221,7 @@ def test_answers_do_not_depend_on_the_data_and_questions_are_checked():
     assert "asked" in first[0].wrong_beside(asked([5, 0, 9], 3)[1][0])
     assert "not on the grid" in first[0].wrong_beside(asked([4.5, 0, 9], 2)[1][0])
     # And it is over when it is over.
-    drawn = {int(noisy_counts(np.array([10**6]), sensitivity=1, epsilon=0.001)[0]) for _ in range(9)}
+    drawn = {
+        int(mechanisms.noisy_counts(np.array([10**6]), sensitivity=1, epsilon=0.001)[0]) for _ in range(9)
+    }
     assert len(drawn) > 1
