@@ -135,7 +135,7 @@ def make_pair(source: Source, relation: str, *, persons: bool, domain: str = "pu
     rows = [_row(schema, rng, odd, usual, ids) for _ in range(n)]
     if bound is not None:
         return _person_pair(schema, rows, ids, rng, relation, bound)
-    first, second = (_row(schema, rng, 0.5, labels, PERSONS) for _ in range(2))
+    first, second = (_own_row(schema, rng, PERSONS) for _ in range(2))
     if relation == "add-remove":
         # At the end, so that the lots of the other rows are the same.
         tables = ([*rows, first], rows)
@@ -155,8 +155,7 @@ def _person_pair(
     for side in range(2):
         own = [free[int(rng.integers(0, len(free)))]]
         n = 0 if side and relation == "add-remove" else 1 + int(rng.integers(0, 2 * bound))
-        known = schema["y"].categories or ()
-        sides.append([*rows, *(_row(schema, rng, 0.3, known, own) for _ in range(n))])
+        sides.append([*rows, *(_own_row(schema, rng, own) for _ in range(n))])
     return Pair(schema, (sides[0], sides[1]), relation, bound)
 
 
@@ -204,13 +203,25 @@ def _row(
         elif rng.random() < odd:
             value = ODD[int(rng.integers(0, len(ODD)))]
         elif column.is_category:
-            # "other" is there to be chosen by a row that changes how the rest is read.
+            # "other" is left to the unit, whose row then changes how the rest is read.
             known = labels if column.name == "y" else column.categories or ()
-            usual = [c for c in known if c != "other" or odd >= 0.3] or known
+            usual = [c for c in known if c != "other"] or known
             value = usual[int(rng.integers(0, len(usual)))]
         else:
             value = _number(column, rng)
         row.append(value)
+    return row
+
+
+def _own_row(schema: Schema, rng: np.random.Generator, ids: Sequence[Any]) -> list[Any]:
+    """Return a row of the unit that neighbours differ in: none of its cells is odd, one, or many."""
+    row = _row(schema, rng, 0.0, schema["y"].categories or (), ids)
+    for i, column in enumerate(schema):
+        if "other" in (column.categories or ()) and rng.random() < 0.5:
+            row[i] = "other"
+    places = [i for i, name in enumerate(schema.names) if name != "pid"]
+    for i in rng.permutation(places)[: rng.choice((0, 1, 1, 2, len(places)))]:
+        row[i] = None if rng.random() < 0.2 else ODD[int(rng.integers(0, len(ODD)))]
     return row
 
 
