@@ -7,7 +7,7 @@ import pytest
 from tests.fuzz.targets import TARGETS, run
 
 CASES = {"reading": 300, "schemas": 300, "inferring": 60, "protecting": 40, "attacking": 40, "learning": 60,
-         "auditing": 20, "commanding": 10}  # fmt: skip
+         "auditing": 20, "commanding": 10, "replay": 60}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -23,6 +23,8 @@ from oversafe.errors import InputError, MissingExtraError
 from tests.fuzz.source import Source
 from tests.fuzz.tables import labels, table, variant
 from tests.protect.conformance import CASES
+from tests.replay.pairs import replay
+from tests.replay.ways import METHODS
 
 # Errors that say what a user should do.
 MENDABLE = (InputError, MissingExtraError)
@@ -174,6 +176,17 @@ def commanding(source: Source) -> None:
             sys.argv = before
 
 
+def replaying(source: Source) -> None:
+    """Neighbouring tables leave nothing different behind if noisy answers are the same; ``python -m tests.replay``."""
+    name = source.choose(
+        tuple(name for name, method in METHODS.items() if not method.deep and not method.package)
+    )
+    result = replay(name, source.choose(METHODS[name].relations), source.rest())
+    assert not result.found, f"{name}, {result.way}: {'; '.join(result.found)[:1000]}"
+    if result.status == "refused":
+        raise InputError("both neighbours were refused")
+
+
 TARGETS: dict[str, Callable[[Source], None]] = {
     "reading": reading,
     "schemas": schemas,
@@ -183,6 +196,7 @@ TARGETS: dict[str, Callable[[Source], None]] = {
     "learning": learning,
     "auditing": auditing,
     "commanding": commanding,
+    "replay": replaying,
 }
 
 
