@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 from opendp.mod import Measurement
 
+from oversafe.data.cells import cell_keys
 from oversafe.learn.base import PrivateLearner
 from oversafe.learn.features import FeatureMap
 from oversafe.privacy import accountant, estimates, gradients, mechanisms, noise
@@ -124,7 +125,6 @@ class Transcript:
     continuous: bool = False
     what: str = ""
     keys: tuple[str, ...] = ()
-    step: list[np.ndarray] | None = None
     drawn: int = 0
 
     def answers(self) -> np.random.Generator:
@@ -202,7 +202,7 @@ class Transcript:
         """Return what takes the place of the search for frequent values, of which a mechanism sees counts alone."""
 
         def found(values: Any, **settings: Any) -> Any:
-            keys = pd.factorize(estimates.value_keys(pd.Series(values)))[1]
+            keys = pd.factorize(cell_keys(pd.Series(values)))[1]
             self.keys = tuple(str(key) for key in keys)
             return find(values, **settings)
 
@@ -219,27 +219,12 @@ class Transcript:
 
         return drawn
 
-    def noisy_gradient(self, total: np.ndarray, deviation: float, rng: Any) -> np.ndarray:
-        """Return a part of a step's gradient; the parts of a step are one question."""
-        assert rng is None and self.step is not None
-        self.step.append(np.array(total))
-        return self.answers().normal(scale=deviation or 1.0, size=len(total) + len(self.step))[
-            len(self.step) :
-        ]
-
-    def gradient_step(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        """Return what takes the place of a step, which a record moves by at most the norm its gradient is cut to."""
-
-        def stepped(own: Any, losses: Any, rows: Any) -> None:
-            self.step = []
-            step(own, losses, rows)
-            if self.step:
-                moves = own.clip * (2 if self.relation == "replace-one" else 1)
-                truth = np.concatenate(self.step)
-                self.ask("a step's gradient", truth, (truth.shape, own.clip, own.noise, own.rate), moves, 2)
-            self.step = None
-
-        return stepped
+    def noisy_gradient(self, total: np.ndarray, noise: float, rng: Any) -> np.ndarray:
+        """Return a step's gradient in steps of its grid, which a record moves by at most the norm it is cut to."""
+        assert rng is None, "a seeded run promises nothing"
+        moves = (2 if self.relation == "replace-one" else 1) / gradients.GRID
+        self.ask("a step's gradient", total, (total.shape, noise), moves, 2, step=1)
+        return np.rint(self.answers().normal(scale=noise / gradients.GRID, size=len(total))).astype(np.int64)
 
     # ---------------------------------------------------------------- what only one record's part may change in
 
@@ -265,15 +250,15 @@ class Transcript:
         return reading
 
     def votes(self, vote: Callable[..., Any]) -> Callable[..., Any]:
-        """Return what also writes down how each teacher votes, of which a record changes one's.
+        """Return what also writes down how each teacher votes and what it has learned, of which a record changes one's.
 
-        The scores behind the votes are compared to the last digit: one that is not the same turns a vote sooner or
-        later.
+        Weights are compared to the last digit: one that is not the same turns a vote sooner or later.
         """
 
         def voting(own: Teachers, rows: Any) -> Any:
-            scores = own._scores(rows).detach().numpy()
-            self.ask("scores of each teacher", scores, scores.shape, 1, 0)
+            opinions = own.opinions(rows)
+            self.ask("votes of each teacher", opinions, opinions.shape, 1, 0)
+            self.ask("weights of each teacher", own.weights, own.weights.shape, 1, 0)
             return vote(own, rows)
 
         return voting
@@ -320,12 +305,10 @@ def replayed(transcript: Transcript) -> Iterator[Transcript]:
     for name in ("gaussian", "spherical_laplace"):
         if hasattr(noise, name):
             swapped[getattr(noise, name)] = t.continuous_noise(getattr(noise, name))
-    if hasattr(gradients, "noisy"):
-        swapped[gradients.noisy] = t.noisy_gradient
+    swapped[gradients.noisy] = t.noisy_gradient
     methods = [
         (np.random, "default_rng", t.generator),
         (os, "urandom", t.random_bytes),
-        (gradients.NoisyGradient, "step", t.gradient_step(gradients.NoisyGradient.step)),
         (FeatureMap, "apply", t.vectors(FeatureMap.apply)),
         (PrivateLearner, "_read_labels", t.labels(PrivateLearner._read_labels)),
         (Teachers, "votes", t.votes(Teachers.votes)),

@@ -80,13 +80,13 @@ def dropped_unlabelled() -> AbstractContextManager[Any]:
 
 def turned_votes() -> AbstractContextManager[Any]:
     """Let one more row turn the votes of teachers that do not have it."""
-    begin, scores = Teachers.__init__, Teachers._scores
+    begin, opinions = Teachers.__init__, Teachers.opinions
 
     def beginning(self: Teachers, cells: Any, *others: Any) -> None:
         self.odd = len(cells.classes) % 2
         begin(self, cells, *others)
 
     def faulty(self: Teachers, rows: Any) -> Any:
-        return -scores(self, rows) if self.odd else scores(self, rows)
+        return ~opinions(self, rows) if self.odd else opinions(self, rows)
 
-    return patch.multiple(Teachers, __init__=beginning, _scores=faulty)
+    return patch.multiple(Teachers, __init__=beginning, opinions=faulty)

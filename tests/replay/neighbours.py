@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from oversafe.data import Column, Schema
+from oversafe.data import Column, FileFormat, Schema
 from oversafe.data.column import RESOLUTIONS
 from tests.fuzz.source import Source
 from tests.replay.answers import loosely
@@ -75,10 +75,10 @@ class Pair:
 
     def csv(self, side: int) -> bytes:
         """Return a table as a CSV file; the files of neighbours differ in the lines of the unit alone."""
-        separator = ";" if self.schema.decimal == "," else ","
+        separator, decimal = self.schema.file.separator, self.schema.file.decimal
         head = separator.join(self.schema.names).encode()
         lines = [
-            separator.encode().join(csv_cell(cell, self.schema.decimal, separator) for cell in row)
+            separator.encode().join(csv_cell(cell, decimal, separator) for cell in row)
             for row in self.rows[side]
         ]
         return b"\n".join([head, *lines, b""])
@@ -126,7 +126,8 @@ def make_pair(source: Source, relation: str, *, persons: bool, domain: str = "pu
     if bound is not None or (persons and not source.often()):
         columns.insert(source.whole(len(columns)), Column("pid", "identifier", "object", True))
     person = "pid" if columns and any(c.name == "pid" for c in columns) else None
-    schema = Schema(tuple(columns), label="y", person=person, decimal="," if not source.often() else ".")
+    file = FileFormat() if source.often() else FileFormat(separator=";", decimal=",")
+    schema = Schema(tuple(columns), label="y", person=person, file=file)
     n, rng = 5 + source.whole(25), source.rng()
     # Odd rows in none of the tables but the unit's own, or here and there; and labels of one class, or of all.
     odd, one_class = source.choose((0.0, 0.0, 0.02, 0.2)), source.choose((False, False, True))

@@ -25,7 +25,6 @@ import pyarrow.parquet
 
 from oversafe import learn, protect
 from oversafe.cli import main
-from oversafe.commands.protect import protect as protect_command
 from oversafe.data import read_table
 from oversafe.errors import InputError, MissingExtraError
 from tests.replay.answers import Transcript, replayed
@@ -261,9 +260,8 @@ def _file(pair: Pair, side: int, folder: Path) -> Path:
 
 
 def _as_pandas_reads(pair: Pair, side: int, folder: Path) -> pd.DataFrame:
-    separator = ";" if pair.schema.decimal == "," else ","
-    path = _file(pair, side, folder)
-    return pd.read_csv(path, sep=separator, decimal=pair.schema.decimal, encoding_errors="replace")
+    path, file = _file(pair, side, folder), pair.schema.file
+    return pd.read_csv(path, sep=file.separator, decimal=file.decimal, encoding_errors="replace")
 
 
 def _parquet(pair: Pair, side: int, folder: Path, *, typed: bool) -> Path:
@@ -311,9 +309,11 @@ FRAMES: dict[str, Callable[[Pair, int, Path], pd.DataFrame]] = {
     "arrow": lambda pair, side, folder: _texts(pair, side, pd.ArrowDtype(pa.string())),
     "dates": _dates,
     "parquet": lambda pair, side, folder: read_table(_parquet(pair, side, folder, typed=True)),
+    "declared": lambda pair, side, folder: read_table(_file(pair, side, folder), schema=pair.schema),
+    "declared Arrow": lambda pair, side, folder: read_table(
+        pa.parquet.read_table(_parquet(pair, side, folder, typed=False)), schema=pair.schema
+    ),
 }
-if "schema" in inspect.signature(read_table).parameters:
-    FRAMES["declared"] = lambda pair, side, folder: read_table(_file(pair, side, folder), schema=pair.schema)
 PLAIN = ("array", "list")
 SOURCES = ("source of texts", "source with types")
 COMMANDS = (
@@ -407,10 +407,7 @@ def _commanded(method: Method, pair: Pair, side: int, way: str, transcript: Tran
     file = next(str(path) for path in Path().iterdir())
     command = ["protect", file, "--label", "y", "--method", method.command, "--epsilon", str(epsilon)]
     if pair.bound is not None:
-        named = "rows_per_person" in inspect.signature(protect_command).parameters
-        command += (
-            ["--rows-per-person", str(pair.bound)] if named else ["--set", f"rows_per_person={pair.bound}"]
-        )
+        command += ["--rows-per-person", str(pair.bound)]
     if not method.estimates:
         pair.schema.to_toml("schema.toml")
         command += ["--schema", "schema.toml"]
