@@ -142,7 +142,7 @@ def _finished(
     column: Column, cells: Cells, own: pa.ChunkedArray, keep_gaps: bool
 ) -> tuple[pd.Series, OddCells | None]:
     """Return a column in its dtype, with every cell that is no value as the declaration has it."""
-    odd = cells.unreadable
+    found, odd = cells.values, cells.unreadable
     none = cells.missing | odd
     if not column.missing and not keep_gaps:
         odd = none
@@ -151,9 +151,10 @@ def _finished(
     if column.names_people:
         filled = filled[:0]
     elif len(filled) and column.stand_in is not None:
-        cells.values[filled] = _stored(column, cells.values.dtype)
+        found = found if found.flags.writeable else found.copy()
+        found[filled] = _stored(column, found.dtype)
         left[filled] = False
-    values = _series(column, cells.values, left, own)
+    values = _series(column, found, left, own)
     if not odd.any():
         return values, None
     rows = np.flatnonzero(odd)

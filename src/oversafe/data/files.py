@@ -163,7 +163,7 @@ def read_declared(
     check_dropped(drop, table.column_names)
     try:
         return declared_table(table.drop_columns([*set(drop)]), replace(schema, file=file), gaps=gaps)
-    except _UNREADABLE as error:
+    except (pa.ArrowException, NotImplementedError) as error:
         raise InputError(
             f"{shown} has columns of types that cannot be used ({reason_of(error)}); export it again"
         ) from None
