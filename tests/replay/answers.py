@@ -196,7 +196,7 @@ class Transcript:
         """Return the answer for a value that was found: by its hash, and 0 if only one neighbour may have it."""
         drawn = hashlib.sha256(f"{self.seed} {key}".encode(errors="surrogatepass")).digest()[0]
         column = "y" if "labels" in self.what else self.what.split("'")[1]
-        return drawn if drawn > 64 and (column, loosely(key)) in self.shared else 0
+        return drawn if drawn > 64 and (column, key) in self.shared else 0
 
     def values_found(self, find: Callable[..., Any]) -> Callable[..., Any]:
         """Return what takes the place of the search for frequent values, of which a mechanism sees counts alone."""
@@ -272,15 +272,6 @@ class Transcript:
             return method(*arguments, **settings)
 
         return named
-
-
-def loosely(key: Any) -> str:
-    """Return a text by which several spellings of one value are the same."""
-    text = str(key).strip().lower()
-    try:
-        return repr(float({"true": "1", "false": "0"}.get(text, text)) + 0.0)
-    except ValueError:
-        return text
 
 
 def _asked_by_us() -> bool:

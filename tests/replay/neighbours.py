@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from oversafe.data import Column, FileFormat, Schema
+from oversafe.data.cells import cell_key
 from oversafe.data.column import RESOLUTIONS
 from tests.fuzz.source import Source
-from tests.replay.answers import loosely
 
 # Categories whose spellings meet in one number, date or truth value; and some that meet in nothing.
 SPELLINGS: tuple[tuple[Any, ...], ...] = (
@@ -68,10 +68,15 @@ class Pair:
 
     @property
     def shared(self) -> frozenset[tuple[str, str]]:
-        """The columns and values of rows that both tables hold, however they are spelled."""
+        """The columns and values of rows that both tables hold, as they are and as the numbers that they may be."""
         others = {id(row) for row in self.rows[1]}
         both = [zip(self.schema.names, row, strict=True) for row in self.rows[0] if id(row) in others]
-        return frozenset((name, loosely(cell)) for row in both for name, cell in row)
+        forms = (
+            (name, (cell_text(cell), cell_key(cell), cell_key(cell_text(cell))))
+            for r in both
+            for name, cell in r
+        )
+        return frozenset((name, str(form)) for name, own in forms for form in own if form is not None)
 
     def csv(self, side: int) -> bytes:
         """Return a table as a CSV file; the files of neighbours differ in the lines of the unit alone."""
@@ -150,14 +155,23 @@ def _person_pair(
     schema: Schema, rows: list[list[Any]], ids: list[Any], rng: np.random.Generator, relation: str, bound: int
 ) -> Pair:
     """Return tables in which one person's rows are others, or are not there; the others' rows keep their places."""
-    taken = {loosely(value) for value in ids}
-    free = [value for value in PERSONS if loosely(value) not in taken]
+    taken = {_loosely(value) for value in ids}
+    free = [value for value in PERSONS if _loosely(value) not in taken]
     sides = []
     for side in range(2):
         own = [free[int(rng.integers(0, len(free)))]]
         n = 0 if side and relation == "add-remove" else 1 + int(rng.integers(0, 2 * bound))
         sides.append([*rows, *(_own_row(schema, rng, own) for _ in range(n))])
     return Pair(schema, (sides[0], sides[1]), relation, bound)
+
+
+def _loosely(value: Any) -> str:
+    """Return a text by which several spellings of one value are the same."""
+    text = str(value).strip().lower()
+    try:
+        return repr(float({"true": "1", "false": "0"}.get(text, text)) + 0.0)
+    except ValueError:
+        return text
 
 
 def _column(source: Source, name: str, domain: str, known: Sequence[tuple[Any, ...]]) -> Column:
