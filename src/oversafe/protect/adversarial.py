@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from oversafe.checks import check_count, check_share
 from oversafe.data.bins import Bins
-from oversafe.data.schema import Schema
+from oversafe.data.schema import Schema, features_of
 from oversafe.errors import InputError, import_extra
 from oversafe.privacy.accountant import Accountant
 from oversafe.privacy.domains import (
@@ -125,6 +125,8 @@ class AdversarialSynthesizer(Synthesizer):
         rng = random_source(self.random_state)
         accountant, share = self._budget(rng)
         check_classes(labels, self.schema, self.classes)
+        if self.schema is not None:
+            features_of(table, self.schema)
         check_rows(table, self.schema, accountant, self.classes, self.domains, self.binning, 0.2 * share)
         caveats = unpaid_domains(self.schema, self.classes, self.domains, accountant.pure)
         whole = Accountant(
