@@ -124,8 +124,7 @@ METHODS: dict[str, Method] = {
         protect.PATEGAN,
         "pategan",
         {**_BINS, "n_rounds": 2, "n_votes": 20, "n_teachers": 5},
-        package="torch",
-        deep=True,
+        package="opacus",
     ),
     "threshold": Method(_threshold, relations=_ONE),
     "threshold, delta": Method(_threshold, settings={"delta": 1e-6}, relations=_ONE),
@@ -159,7 +158,7 @@ class Outcome:
     Parameters
     ----------
     status : str
-        "proven", "nominal", "none", "refused"; or "unread" where no table was made of the bytes.
+        "proven", "nominal", "none", "refused", "defect"; or "unread" where no table was made of the bytes.
     leaves : dict of str to str
         All that others see, by its place.
     transcript : Transcript
@@ -175,6 +174,8 @@ def differences(a: Outcome, b: Outcome) -> list[str]:
     """Return what tells two neighbours apart, in sentences; nothing where nothing was promised."""
     if "unread" in (a.status, b.status):
         return []
+    if "defect" in (a.status, b.status):
+        return [f"a defect: {_said(a)} and {_said(b)}"]
     if "proven" not in (a.status, b.status) and (a.status, b.status) != ("refused", "refused"):
         return []
     if a.status != b.status:
@@ -358,8 +359,9 @@ def run(method: Method, pair: Pair, side: int, way: str, seed: int = 0) -> Outco
                 fitted = _fitted(method, pair, side, way, data)
                 status = fitted.guarantee_.status
                 leaves = dict(_left(method, pair, fitted, transcript))
-        except (InputError, MissingExtraError, ValueError, TypeError) as error:
-            leaves = {"error": f"{type(error).__name__}: {error}"}
+        except Exception as error:
+            known = isinstance(error, InputError | MissingExtraError | ValueError | TypeError)
+            status, leaves = "refused" if known else "defect", {"error": f"{type(error).__name__}: {error}"}
     return Outcome(status, leaves, transcript)
 
 
@@ -418,8 +420,8 @@ def _commanded(method: Method, pair: Pair, side: int, way: str, transcript: Tran
     code, said = commanded([*command, "--out", "release.csv"], transcript)
     paper = Path("release.csv.manifest.json")
     if code != 0 or not paper.exists():
-        assert code == 2 or way == "", f"exit code {code}: {said}"
-        return Outcome("refused", {"error": f"exit code {code}: {said.strip().splitlines()[-1]}"}, transcript)
+        error = f"exit code {code}: {said.strip().splitlines()[-1]}"
+        return Outcome("refused" if code == 2 else "defect", {"error": error}, transcript)
     manifest = json.loads(paper.read_text())
     for name in ("created", "sha256"):
         del manifest[name]
