@@ -33,6 +33,7 @@ from oversafe.errors import InputError
 from oversafe.experiment import run_grid
 from oversafe.learn import PrivateBaggingClassifier, PrivateLogisticRegression, TuningWarning
 from oversafe.privacy import Ledger
+from oversafe.privacy.guarantee import OVER_THE_REALS
 from oversafe.protect import SMOTE, GaussianCopula, HistogramSynthesizer
 
 CLASSES = ["rare", "usual"]
@@ -360,8 +361,8 @@ def test_one_job_is_done_on_the_spot_and_own_workers_are_known(data):
     with parallel_config(backend="threading"):
         assert bag.fit(X, y).guarantee_.status == "proven"
         # The bag sees for its parts.
-        (caveat,) = make_pipeline(StandardScaler(), bag).fit(X, y)[-1].guarantee_.caveats
-        assert caveat.endswith("nobody paid for: StandardScaler")
+        caveats = make_pipeline(StandardScaler(), bag).fit(X, y)[-1].guarantee_.caveats
+        assert caveats[0].endswith("nobody paid for: StandardScaler") and caveats[1:] == (OVER_THE_REALS,)
         for function, expected in ((alone, "proven"), (voting, "nominal")):
             found = run_grid(function, {"C": [0.1, 1.0]}, n_jobs=2, progress=False)
             assert found["promise"].tolist() == [expected, expected]
