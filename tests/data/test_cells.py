@@ -277,3 +277,38 @@ def test_numbers_of_the_grammar():
         ".,", ("", "-", "1.2.3", "1,2,3", "1 23", "e5", "1e", "0x1", "1_0", "٣", "--1")
     ):
         assert np.isnan(read_number(text, decimal)), text
+
+
+def test_texts_of_a_frame_are_read_in_the_format_that_is_declared():
+    # One odd cell leaves text of a column that would be numbers without it.
+    file = FileFormat(separator=";", decimal=",", dates="month first")
+    number = Column("x", "continuous", "float64", bounds=(0.0, 9.0), **PUBLIC)
+    category = Column("x", "categorical", "float64", categories=(0.5, 1.5), **PUBLIC)
+    day = Column(
+        "x", "datetime", "datetime64[us]", bounds=("2024-01-01", "2024-12-31"), resolution="D", **PUBLIC
+    )
+    from oversafe.data.cells import read_texts
+    from oversafe.data.encode import column_codes
+
+    for column, texts, values in (
+        (number, ["1,5", "1.234", "x", "2.5"], [1.5, 9.0, np.nan, np.nan]),
+        (category, ["1,5", "0,50", "x", "2,5"], [1, 0, np.nan, np.nan]),
+        (day, ["02/13/2024", "2024-02-13", "13/02/2024", "x"], [19766.0, 19766.0, np.nan, np.nan]),
+    ):
+        for dtype in (object, "str", "category", "string"):
+            read = read_texts(pd.Series(texts).astype(dtype), column, file)
+            np.testing.assert_array_equal(column_codes(column, read, strict=False), values)
+    numbers = pd.Series([1.5])
+    assert read_texts(numbers, number, file) is numbers
+    plain = pd.Series(["1.5"])
+    assert read_texts(plain, number, FileFormat()) is plain
+
+
+@pytest.mark.parametrize("marker", ["NA", "", "null", " nan "])
+def test_a_category_that_readers_take_for_missing_is_refused_in_a_frame(marker):
+    column = Column("c", "categorical", "str", categories=("a", marker), **PUBLIC)
+    with pytest.raises(InputError, match="which is missing once another row"):
+        check_spellings(column, pd.Series(["a", marker], name="c"))
+    frame, odd = declared_table(pa.table({"c": ["a", marker, "b"]}), Schema((column,)))
+    assert frame["c"].tolist()[:2] == ["a", marker] and len(odd) == 1
+    check_spellings(column, frame["c"])

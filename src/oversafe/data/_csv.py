@@ -49,6 +49,8 @@ _PROBE_ROWS = 1000
 _SAMPLE_BYTES = 1 << 20
 _SAMPLE_ROWS = 1000
 
+# The beginning of a character beyond ASCII in UTF-8.
+_SEQUENCE = re.compile(rb"[\xc2-\xf4][\x80-\xbf]")
 _EXCEL_SEPARATOR = re.compile(rb'sep=([^"\0\r\n])(?:\r\n|\r|\n)', re.IGNORECASE)
 # A quote opens a field only at the field's start; 5" in the middle of one is an inch mark.
 _QUOTED = re.compile(r'(?:(?<=[\t;|,\r\n])|\A)"(?:[^"]++|"")*+"')
@@ -218,12 +220,24 @@ def _to_utf8(data: bytes, shown: str) -> tuple[bytes, str]:
     _refuse_binary(data, shown)
     if _is_utf8(data):
         return data, "utf-8"
-    return _decode(data, "cp1252", shown).encode(), "cp1252"
+    if _SEQUENCE.search(data) is None:
+        return _decode(data, "cp1252", shown).encode(), "cp1252"
+    # Byte by byte, so that one odd byte does not change how the others are decoded.
+    return _decode(data, "utf-8", shown, errors="oversafe-cp1252").encode(), "utf-8"
 
 
-def _decode(data: bytes, encoding: str, shown: str) -> str:
+def _one_in_cp1252(error: UnicodeError) -> tuple[str, int]:
+    """Return a byte that is no UTF-8 as Windows-1252 has it."""
+    assert isinstance(error, UnicodeDecodeError)
+    return error.object[error.start : error.start + 1].decode("cp1252"), error.start + 1
+
+
+codecs.register_error("oversafe-cp1252", _one_in_cp1252)
+
+
+def _decode(data: bytes, encoding: str, shown: str, errors: str = "strict") -> str:
     try:
-        return data.decode(encoding)
+        return data.decode(encoding, errors)
     except UnicodeError:
         raise InputError(
             f"{shown} is neither UTF-8, UTF-16 nor Windows-1252 text; save it as UTF-8 or give its encoding"

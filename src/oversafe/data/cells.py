@@ -516,10 +516,40 @@ def was_read_by(values: pd.Series, column: Column) -> bool:
     return not (pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_datetime64_any_dtype(dtype))
 
 
+def read_texts(values: pd.Series, column: Column, file: FileFormat) -> pd.Series:
+    """Return a column of a DataFrame with its texts read as in a file of this format; what is no text stays.
+
+    One odd cell leaves text of a whole column that would be numbers without it: 1,5 in place of 1.5.
+    """
+    if (file.decimal == "." and file.dates is None) or column.names_people or was_read_by(values, column):
+        # A point, and dates in their usual forms, are what texts are read with anyway.
+        return values
+    if pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_datetime64_any_dtype(values.dtype):
+        return values
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        found = read_cell(column, value, file)
+        return None if found is UNREADABLE else found
+
+    if values.dtype == object:
+        cells = [read(value) for value in values]
+    else:
+        codes, distinct = pd.factorize(values)
+        cells = np.array([*(read(value) for value in distinct), None], dtype=object)[codes].tolist()
+    found = pd.Series(
+        np.fromiter(cells, dtype=object, count=len(cells)), index=values.index, name=values.name
+    )
+    found.attrs = values.attrs
+    return found
+
+
 def check_spellings(column: Column, values: pd.Series | None, what: str = "") -> None:
     """Refuse public categories that are one value in several spellings, where other rows may have decided on one.
 
-    In a DataFrame "1.10" is 1.1 unless another row is text. Texts that were read by the declaration are told apart.
+    In a DataFrame "1.10" is 1.1 unless another row is text, and "NA" is missing. Texts that were read by the
+    declaration are told apart.
 
     Parameters
     ----------
@@ -530,11 +560,19 @@ def check_spellings(column: Column, values: pd.Series | None, what: str = "") ->
     what : str
         What has them, if not a column.
     """
-    if column.domain != "public" or not (same := places_of(column.categories or ()).ambiguous):
+    if column.domain != "public" or values is None or was_read_by(values, column):
         return
-    if values is None or was_read_by(values, column):
+    known = column.categories or ()
+    first, second = places_of(known).ambiguous or (None, None)
+    marker = next((text for text in known if isinstance(text, str) and text.strip() in MISSING_MARKERS), None)
+    if first is None and marker is None:
         return
+    two = (
+        f"{first!r} and {second!r}, which are one value"
+        if first is not None
+        else f"{marker!r}, which is missing"
+    )
     raise InputError(
-        f"{what or f'column {column.name!r} has the categories'} {same[0]!r} and {same[1]!r}, which are one value once "
-        "another row makes numbers, booleans or dates of them; read the file with read_table and this schema"
+        f"{what or f'column {column.name!r} has the categories'} {two} once another row makes numbers, booleans or "
+        "dates of the column; read the file with read_table and this schema"
     )

@@ -17,7 +17,7 @@ import pandas as pd
 import tomli_w
 
 from oversafe.checks import check_pandas
-from oversafe.data.cells import FileFormat, check_spellings
+from oversafe.data.cells import FileFormat, check_spellings, read_texts
 from oversafe.data.column import Column
 from oversafe.errors import InputError
 from oversafe.text import MOST_NAMES, counted, did_you_mean, listed, shorten
@@ -334,6 +334,21 @@ def check_columns(schema: Schema, names: Iterable[str]) -> None:
             f"the table has {a}{_columns(unknown, schema.names)} that the schema does not declare; drop {them} (--drop "
             f"on the command line), or add {them} to the schema"
         )
+
+
+def texts_read(table: pd.DataFrame, labels: Any, schema: Schema | None) -> tuple[pd.DataFrame, Any]:
+    """Return a table and its labels with their texts read as in a file of the schema's format, each by itself."""
+    if schema is None:
+        return table, labels
+    changed = {}
+    for column in schema:
+        if column.name in table.columns:
+            own = table[column.name]
+            if (read := read_texts(own, column, schema.file)) is not own:
+                changed[column.name] = read
+    if isinstance(labels, pd.Series) and schema.label is not None:
+        labels = read_texts(labels, schema[schema.label], schema.file)
+    return (table.assign(**changed) if changed else table), labels
 
 
 def features_of(table: pd.DataFrame, schema: Schema | None) -> Schema:

@@ -17,6 +17,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oversafe.checks import check_pandas, check_random_state, check_share
+from oversafe.data.cells import read_texts
 from oversafe.data.column import Column, as_cells, as_frame, as_series
 from oversafe.data.encode import column_codes
 from oversafe.data.labels import (
@@ -26,7 +27,7 @@ from oversafe.data.labels import (
     found_classes,
 )
 from oversafe.data.misfits import warn_of_columns, warn_of_labels
-from oversafe.data.schema import Schema, check_given_schema, check_table
+from oversafe.data.schema import Schema, check_given_schema, check_table, texts_read
 from oversafe.errors import InputError
 from oversafe.learn.features import Scaling, check_schema, costs_epsilon, resolve_scaling, unpaid
 from oversafe.privacy.domains import LABELS_READ, label_stand_in
@@ -192,6 +193,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         if len(table) == 0:
             raise InputError("the table has 0 sample(s); give at least one row")
         if schema is not None:
+            table, _ = texts_read(table, None, schema)
             checked = check_schema(schema, table)
             warn_of_columns(checked, table, stacklevel=3)
             return table, checked, []
@@ -241,6 +243,8 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         labels = as_labels(y)
         if labels.ndim != 1:
             column_or_1d(labels)
+        if schema is not None and schema.label is not None:
+            labels = read_texts(as_series(labels), schema[schema.label], schema.file).to_numpy()
         column = Column("label", "categorical", "object", True, categories=tuple(declared), fallback=stand_in)
         if labels.dtype.kind in "iu" and self.classes_.dtype.kind in "iu":
             # The same, quicker, for the usual case.

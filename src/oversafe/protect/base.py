@@ -22,7 +22,7 @@ from oversafe.data.cells import was_read_by
 from oversafe.data.column import as_cells, as_frame, as_series, value_keys
 from oversafe.data.labels import as_labels, check_labels, in_order
 from oversafe.data.objects import are_dates, as_objects
-from oversafe.data.schema import Schema, check_given_schema, check_table, features_of
+from oversafe.data.schema import Schema, check_given_schema, check_table, features_of, texts_read
 from oversafe.errors import InputError
 from oversafe.privacy.guarantee import STRICT, UNLABELLED, Guarantee
 from oversafe.privacy.ledger import pay
@@ -215,6 +215,7 @@ class Synthesizer(Protector):
         """
         self._caveats = surrounding_caveats()
         table, labels, self._shape = self._read(X, y)
+        table, labels = texts_read(table, labels, getattr(self, "schema", None))
         self._check_strategy()
         table, labels = self._limit_persons(table, labels)
         self._fit(table, labels)
