@@ -201,7 +201,7 @@ def protect(
             check_dropped(gone, frame.columns)
             place = places(frame, table, label)
             if drop_unlabelled or not private:
-                frame = labelled(frame, label, table, drop=drop_unlabelled)
+                frame = labelled(frame, label, table, drop=drop_unlabelled, all_may_go=private)
             frame = frame.drop(columns=list(gone))
         if declared is None and not private:
             described = Schema.infer(frame, label=label)

@@ -68,7 +68,7 @@ def read_by_schema(
     if name is not None and lacking is not None and lacking.any():
         if drop_unlabelled or strict:
             frame, rows = (
-                labelled(frame, name, source, drop=drop_unlabelled),
+                labelled(frame, name, source, drop=drop_unlabelled, all_may_go=True),
                 (~lacking).nonzero()[0].tolist(),
             )
             odd = [left for cells in odd if (left := cells.within(~lacking)) is not None]
@@ -118,13 +118,18 @@ def released_columns(frame: pd.DataFrame, schema: Schema | None) -> list[str]:
     return [name for name in frame.columns if schema is None or name != schema.person]
 
 
-def labelled(frame: pd.DataFrame, label: str, source: str, *, drop: bool) -> pd.DataFrame:
-    """Return the rows that have a label; those without are refused, unless they are to be dropped."""
+def labelled(
+    frame: pd.DataFrame, label: str, source: str, *, drop: bool, all_may_go: bool = False
+) -> pd.DataFrame:
+    """Return the rows that have a label; those without are refused, unless they are to be dropped.
+
+    If none has one that is refused too, but for methods under which nobody may hear of it (``all_may_go``).
+    """
     if label not in frame.columns or not (gaps := frame[label].isna()).any():
         return frame
     if drop:
         kept = frame.loc[~gaps].reset_index(drop=True)
-        if not len(kept):
+        if not len(kept) and not all_may_go:
             raise InputError(f"no row has a label in {label!r}; name another column")
         return kept
     raise InputError(f"{unlabelled(frame, label, source)}; correct the file, or add --drop-unlabelled")
