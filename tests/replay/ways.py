@@ -421,8 +421,8 @@ def _commanded(method: Method, pair: Pair, side: int, way: str, transcript: Tran
     paper = Path("release.csv.manifest.json")
     if code != 0 or not paper.exists():
         error = f"exit code {code}: {said.strip().splitlines()[-1]}"
-        if way == COMMANDS[3] and pair.relation == "replace-one":
-            # A guarantee is nominal with this option, so that an error may speak of the rows.
+        if way == COMMANDS[3]:
+            # With this option that there are rows counts as public, and under replace-one a guarantee is nominal.
             error = f"exit code {code}"
         return Outcome("refused" if code == 2 else "defect", {"error": error}, transcript)
     manifest = json.loads(paper.read_text())
