@@ -17,7 +17,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from oversafe.data import files
+from oversafe.data import Schema, files
 from oversafe.data._csv import detect_separator
 from oversafe.data.datasets import load_dataset
 from oversafe.data.files import read_as_text, read_table, separator_of, write_table
@@ -1175,3 +1175,13 @@ def test_cells_mean_the_same_whatever_their_column_holds(tmp_path):
         (tmp_path / "one.csv").write_text(f"a;b\n{cell};1\n{cell};2\n")
         alone = read_table(tmp_path / "one.csv", decimal=",")["a"][0]
         assert alone == (pd.Timestamp(said) if "-" in said else float(said))
+
+
+def test_one_byte_of_another_encoding_does_not_change_the_others(tmp_path):
+    text = "name,x\nMüller,1\nMaier,2\n€,3\n".encode()
+    (tmp_path / "t.csv").write_bytes(text + b"Schr\xf6der,4\n\xfc\xe4,5\n")
+    assert read_table(tmp_path / "t.csv")["name"].tolist() == ["Müller", "Maier", "€", "Schröder", "üä"]
+    # A file of Windows-1252 throughout is one.
+    (tmp_path / "w.csv").write_bytes("name,x\nMüller,1\nÄ€,2\n".encode("cp1252"))
+    read = read_table(tmp_path / "w.csv")
+    assert read["name"].tolist() == ["Müller", "Ä€"] and Schema.infer(read).file.encoding == "cp1252"
