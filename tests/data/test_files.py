@@ -1182,6 +1182,6 @@ def test_one_byte_of_another_encoding_does_not_change_the_others(tmp_path):
     (tmp_path / "t.csv").write_bytes(text + b"Schr\xf6der,4\n\xfc\xe4,5\n")
     assert read_table(tmp_path / "t.csv")["name"].tolist() == ["Müller", "Maier", "€", "Schröder", "üä"]
     # A file of Windows-1252 throughout is one.
-    (tmp_path / "w.csv").write_bytes("name,x\nMüller,1\nÄ€,2\n".encode("cp1252"))
+    (tmp_path / "w.csv").write_bytes("name,x\nMüller,1\nÄÖ,2\n".encode("cp1252"))
     read = read_table(tmp_path / "w.csv")
-    assert read["name"].tolist() == ["Müller", "Ä€"] and Schema.infer(read).file.encoding == "cp1252"
+    assert read["name"].tolist() == ["Müller", "ÄÖ"] and Schema.infer(read).file.encoding == "cp1252"
