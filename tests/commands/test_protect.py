@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -51,6 +52,9 @@ def test_a_nominal_release_says_how_to_prove_it_and_that_works(run, folder):
     for name in schema.names:
         schema = schema.declare(name, domain="public", source="a test")
     schema.to_toml(folder / "schema.toml")
+    told = run(*shlex.split(protect), "--overwrite")
+    assert "Nominal" in told.stdout and "section [file] of the schema" in told.stdout
+    replace(schema, file=replace(schema.file, domain="public")).to_toml(folder / "schema.toml")
     proven = run(*shlex.split(protect), "--overwrite")
     assert proven.returncode == 0 and "Proven: " in proven.stdout and "To prove it" not in proven.stdout
     manifest = json.loads((folder / "RELEASE.csv.manifest.json").read_text())
@@ -136,7 +140,7 @@ def test_one_cell_of_a_number_column_does_not_decide_how_its_others_are_read(run
 def test_the_schema_of_a_german_file_says_so(run, folder):
     assert run("schema", "init", "german.csv", "-l", "state", "--out", "s.toml").returncode == 0
     schema = Schema.from_toml(folder / "s.toml")
-    assert schema.file == schema.drop(["ID no"]).file == FileFormat(separator=";", decimal=",")
+    assert schema.file == schema.drop(["ID no"]).file == FileFormat(separator=";", decimal=",", domain="data")
     for command in (("protect", "german.csv", *PROTECT, "r.csv"), ("schema", "check", "german.csv")):
         assert run(*command, "--schema", "s.toml").returncode == 0
     # A Parquet file has no decimal sign, and one with a point is not what the schema says.

@@ -50,7 +50,8 @@ TEXTS = [
     "TRUE", "True", "tRUE", "false", "2024-01-01", "2024-02-30", "2024-1-1", "01.02.2024", "1.2.2024", "31.02.2024",
     "02/01/2024", "13/01/2024", "1-2-2024", "2024-01-01 10:20", "2024-01-01T10:20:30", "2024-01-01T10:20:30.123456",
     "2024-01-01 10:20:30.123456789", "2024-01-01T24:00", "2024-01-01T10:20+02:00", "2024-01-01T10:20Z", "0001-01-01",
-    "9999-12-31", "10000-01-01", "20240101", "2024", "now", "M\ufffdller", "\ud800"[:0] + "x\ty", "\t7\n", "7\u202f",
+    "9999-12-31", "10000-01-01", "20240101", "2024", "now", "M\ufffdller", "x\ty",
+    "1677-09-21T00:12:43.145224193", "\t7\n", "7\u202f",
 ]  # fmt: skip
 
 
@@ -131,7 +132,7 @@ def test_spellings_are_told_apart_by_their_text(twins):
     assert [places.place(text) for text in (*twins, "other", "another")] == [0, 1, 2, -1]
     assert places.ambiguous == twins
     # What is neither of the two texts, and as much the one as the other, is none of them.
-    assert cell_key(twins[0]) == cell_key(twins[1]) and places.place(cell_key(twins[0]) + "?") == -1
+    assert cell_key(twins[0]) == cell_key(twins[1]) and places.place(f" {twins[0]}") == -1
     assert Categories((twins[0], "other")).place(twins[1]) == 0
 
 
@@ -259,7 +260,7 @@ def test_the_format_is_part_of_the_schema(tmp_path):
 def test_a_schema_of_a_file_proposes_its_format(tmp_path):
     (tmp_path / "t.csv").write_bytes("Größe;y\n1,80;a\n1,65;b\n".encode("cp1252"))
     found = Schema.infer(read_table(tmp_path / "t.csv"), label="y")
-    assert found.file == FileFormat("cp1252", ";", ",")
+    assert found.file == FileFormat("cp1252", ";", ",", domain="data")
     assert (
         'separator = ";"' in found.to_toml()
         and "missing =" not in found.to_toml().partition("[file]")[2].partition("[[")[0]
@@ -307,7 +308,7 @@ def test_texts_of_a_frame_are_read_in_the_format_that_is_declared():
 @pytest.mark.parametrize("marker", ["NA", "", "null", " nan "])
 def test_a_category_that_readers_take_for_missing_is_refused_in_a_frame(marker):
     column = Column("c", "categorical", "str", categories=("a", marker), **PUBLIC)
-    with pytest.raises(InputError, match="which is missing once another row"):
+    with pytest.raises(InputError, match="which is a missing value in a DataFrame"):
         check_spellings(column, pd.Series(["a", marker], name="c"))
     frame, odd = declared_table(pa.table({"c": ["a", marker, "b"]}), Schema((column,)))
     assert frame["c"].tolist()[:2] == ["a", marker] and len(odd) == 1

@@ -286,7 +286,10 @@ def test_long_numbers_are_no_classes_or_categories(maker, last):
     x = Column("x", "continuous", "float64", bounds=(0.0, 1.0), **facts)
     c = Column("c", "categorical", "int64", True, categories=(2**53, 2**53 + 1), **facts)
     labels = pd.Series([2**53, last])
-    with pytest.raises(InputError, match="the classes 9007199254740992 and 9007199254740993, which are one"):
+    with pytest.raises(
+        InputError,
+        match=r"the classes 9007199254740992 and .*, which are one value",
+    ):
         maker(schema=Schema((x,)), classes=[2**53, 2**53 + 1]).fit(pd.DataFrame({"x": [0.0, 1.0]}), labels)
     with pytest.raises(InputError, match="column 'c' has the categories 9007199254740992 and"):
         maker(schema=Schema((c,)), classes=[0, 1]).fit(pd.DataFrame({"c": labels}), [0, 1])

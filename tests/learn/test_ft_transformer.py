@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -225,8 +225,8 @@ def test_it_learns_with_and_without_noise(deep):
     noisy = PrivateFTTransformer(50.0, 1e-3, scaling="none", epochs=8, random_state=0, **settings)
     noisy.fit(X[:1000], y[:1000])
     assert roc_auc_score(y[1000:], noisy.decision_function(X[1000:])) > 0.9
-    # One half would be guessing; twelve seeds give 0.68 to 0.88.
-    assert noisy.predict(X[1000:])[y[1000:] == 1].mean() > 0.6
+    # Any constant, and guessing, have one half.
+    assert balanced_accuracy_score(y[1000:], noisy.predict(X[1000:])) > 0.75
 
 
 @pytest.mark.extras

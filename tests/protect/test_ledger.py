@@ -134,7 +134,7 @@ def test_labels_in_several_columns_are_nominal(table):
 
 
 MISTAKES = [
-    ({"classes": ["0", "1", "1.0"]}, "there are the classes '1' and '1.0', which are one value"),
+    ({"classes": ["0", "1", "1.0"]}, "there are the classes '1' and '1.0', which are the same value"),
     ({"classes": []}, r"classes = \[\] was given"),
     ({"classes": [0, 1, 1]}, "give each label once"),
     ({"classes": [], "domains": "private"}, r"classes = \[\] was given"),

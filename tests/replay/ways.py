@@ -180,8 +180,9 @@ def differences(a: Outcome, b: Outcome) -> list[str]:
         return []
     if a.status != b.status:
         return [f"{a.status} ({_said(a)}) and {b.status} ({_said(b)})"]
-    if a.status == "refused" and a.leaves != b.leaves:
-        return [f"refused with {_said(a)!r} and {_said(b)!r}"]
+    if a.status == "refused":
+        # Nothing else leaves.
+        return [f"refused with {_said(a)!r} and {_said(b)!r}"] if a.leaves != b.leaves else []
     asked, of_other = a.transcript.questions, b.transcript.questions
     found = [wrong for q, r in zip(asked, of_other, strict=False) if (wrong := q.wrong_beside(r))]
     if len(asked) != len(of_other) and not found:

@@ -211,7 +211,8 @@ def protect(
             frame = conform(described, frame, place)
         else:
             described = _described(frame, label) if declared is None else declared
-        if not private and described[label].domain != "public":
+        paid = protector.get_params().get("domains") == "private"
+        if not paid and described[label].domain != "public":
             check_labels(frame[label])
         for sentence in (*column_misfits(described, frame), *doubts(described, frame)):
             note(sentence)
@@ -422,7 +423,8 @@ def _check_unit(guarantee: Guarantee, given: Schema | None, method: str) -> None
 
 def _table_to_read_in_place(source: str, protector: Any) -> Any | None:
     """Return the Ibis table of a folder or a database that a method can learn without loading it, or None."""
-    in_place = "://" in source or Path(source).is_dir()
+    # In SQLite each cell has a type of its own, and is read by itself.
+    in_place = ("://" in source and not source.startswith("sqlite:")) or Path(source).is_dir()
     if not in_place or not hasattr(protector, "fit_source") or protector.schema is None:
         return None
     if (protector.domains, protector.binning, protector.rows_per_person) != ("data", "uniform", None):

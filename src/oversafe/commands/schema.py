@@ -85,7 +85,8 @@ def schema_init(
         typer.echo(f"Schema: {out} ({counted(len(found), 'column')})")
         typer.echo(
             "Next, open it in a text editor, correct the ranges and categories to what is publicly known, and write "
-            'domain = "public" with a source for each such column: only then is a guarantee proven.'
+            'domain = "public" with a source for each such column, and under [file] once you have checked how the '
+            "file is written: only then is a guarantee proven."
         )
 
 

@@ -59,14 +59,15 @@ def read_by_schema(
     **written
         How the file is written, in place of what the schema says.
     """
+    from oversafe.data.declared import filled
     from oversafe.data.files import read_declared
 
     name = schema.label
     frame, odd = read_declared(source, schema, **written, drop=drop, gaps=[] if name is None else [name])
     place, rows, said = places(frame, source), list(range(len(frame))), []
-    lacking = None if name is None or schema[name].missing else frame[name].isna().to_numpy()
+    lacking = None if name is None else frame[name].isna().to_numpy()
     if name is not None and lacking is not None and lacking.any():
-        if drop_unlabelled or strict:
+        if drop_unlabelled or (strict and not schema[name].missing):
             frame, rows = (
                 labelled(frame, name, source, drop=drop_unlabelled, all_may_go=True),
                 (~lacking).nonzero()[0].tolist(),
@@ -76,7 +77,8 @@ def read_by_schema(
             it, counts = ("it", "counts") if lacking.sum() == 1 else ("they", "count")
             stand_in, sentence = schema[name].stand_in, unlabelled(frame, name, source)
             said.append(f"{sentence}; {it} {counts} as {str(stand_in)!r} unless --drop-unlabelled is given")
-            frame[name] = frame[name].fillna(stand_in).astype(schema[name].dtype)
+            if not schema[name].missing:
+                frame[name] = filled(frame[name], schema[name])
     if strict and odd:
         raise odd[0].refusal(place)
     return frame, [cells.sentence(place) for cells in odd] + said, lambda row: place(rows[row])
@@ -94,8 +96,8 @@ def left_out(
 ) -> tuple[set[str], Schema | None]:
     """Return the columns that are left out of the table, and the schema of the rest.
 
-    The column that says whose row it is stays for methods that have a promise (``persons``), though it be dropped: they
-    need it and release it never.
+    The column that says whose row it is stays for methods that have a promise (``persons``), even if it is in
+    ``--drop``: they use it and never release it.
     """
     gone = set(drop or ())
     if label in gone:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from oversafe.data.cells import MISSING_MARKERS, FileFormat, check_separator
+from oversafe.data.cells import MISSING_MARKERS, FileFormat, check_encoding, check_separator
 from oversafe.errors import InputError
 
 # A comma is the likeliest of the four to occur inside text and numbers, so a tie goes to the others.
@@ -95,7 +95,7 @@ def parse(
     as_text : bool
         Whether every cell is to stay text, whatever the others are: numbers with a point, dates as 2024-12-31.
     """
-    check_options(separator, decimal)
+    check_options(separator, decimal, encoding)
     found = encoding
     if as_text:
         # One odd byte must not decide how the others are decoded.
@@ -134,7 +134,8 @@ def _split_columns(
     n_lines_skipped = len(_LINE_END.findall(whole[: len(whole) - len(text)].decode()))
     if separator is None:
         # The header is public; the rows are not.
-        separator = detect_separator(_LINE_END_BYTES.split(text, maxsplit=1)[0] if by_header else text)
+        end = _LINE_END_BYTES.search(text) if by_header else None
+        separator = detect_separator(text if end is None else text[: end.start()])
     cells = _split(text, separator, shown, n_lines_skipped)
     names = [column[0].as_py() or "" for column in cells.columns]
     names = _restore(pa.array(names, pa.string())).to_pylist()
@@ -177,9 +178,11 @@ def separator_of(data: bytes) -> str | None:
     return detect_separator(text) if text.strip() and b"\0" not in text else None
 
 
-def check_options(separator: str | None, decimal: str | None) -> None:
+def check_options(separator: str | None, decimal: str | None, encoding: str | None = None) -> None:
     if separator is not None:
         check_separator(separator)
+    if encoding is not None:
+        check_encoding(encoding)
     if decimal not in (None, ".", ","):
         raise InputError(f"decimal is {decimal!r}; give '.' or ','")
 
@@ -191,10 +194,6 @@ def _exactly_decoded(data: bytes, shown: str, encoding: str) -> bytes:
     """Return the file as UTF-8, or refuse what its encoding does not have."""
     try:
         return data.decode(encoding).removeprefix("\ufeff").encode()
-    except LookupError:
-        raise InputError(
-            f"encoding is {encoding!r}, which is not known; give one such as 'utf-8' or 'cp1252'"
-        ) from None
     except UnicodeError as error:
         raise InputError(
             f"{shown} cannot be read as {encoding} ({error}); leave encoding out to have it detected"

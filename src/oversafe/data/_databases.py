@@ -37,8 +37,11 @@ class _Place(NamedTuple):
     shown: str
 
 
-def read_database(url: str) -> tuple[pa.Table, str]:
-    """Return the table behind an address, and the address without its secrets."""
+def read_database(url: str, *, as_text: bool = False) -> tuple[pa.Table, str]:
+    """Return the table behind an address, and the address without its secrets.
+
+    With ``as_text`` the cells of SQLite, each of which has a type of its own, are texts.
+    """
     place = _place(url)
     with _connection(place, read_only=True) as connection:
         try:
@@ -46,7 +49,22 @@ def read_database(url: str) -> tuple[pa.Table, str]:
         except Exception:
             _refuse_unknown_table(connection, place)
             raise
+        if as_text and place.scheme == "sqlite":
+            return _sqlite_texts(connection.con, place.table, list(expression.columns)), place.shown
         return expression.to_pyarrow(), place.shown
+
+
+def _sqlite_texts(connection: Any, table: str, names: list[str]) -> pa.Table:
+    quoted = ['"' + name.replace('"', '""') + '"' for name in (table, *names)]
+    cells = ", ".join(
+        f"CASE typeof({name}) WHEN 'blob' THEN NULL WHEN 'real' THEN printf('%!.17g', {name}) "
+        f"ELSE CAST({name} AS TEXT) END"
+        for name in quoted[1:]
+    )
+    connection.text_factory = lambda raw: raw.decode(errors="replace")
+    rows = connection.execute(f"SELECT {cells} FROM {quoted[0]}").fetchall()
+    columns = zip(*rows, strict=True) if rows else [()] * len(names)
+    return pa.table([pa.array(own, pa.string()) for own in columns], names=names)
 
 
 def open_database(url: str) -> Any:

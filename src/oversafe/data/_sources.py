@@ -69,7 +69,11 @@ def open_table(source: str | os.PathLike[str] | pa.Table, *, memory_limit: str |
     partitioned = any("=" in part for file in files for part in file.relative_to(path).parts[:-1])
     try:
         return connection.read_parquet(
-            [str(file) for file in files], union_by_name=len(files) > 1, hive_partitioning=partitioned
+            [str(file) for file in files],
+            union_by_name=len(files) > 1,
+            hive_partitioning=partitioned,
+            # What the names of folders are but text depends on all of them.
+            **({"hive_types_autocast": False} if partitioned else {}),
         )
     except Exception as error:
         raise InputError(f"{shown} cannot be read as Parquet ({reason_of(error)}); write it again") from None

@@ -6,13 +6,14 @@ the others, and an error would.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from oversafe.checks import check_count
+from oversafe.data.cells import FileFormat, read_texts
 from oversafe.data.column import Column
 from oversafe.data.encode import column_codes, column_values, domain_codes
 from oversafe.errors import InputError
@@ -31,11 +32,14 @@ class Bins:
     cuts : tuple of float, optional
         Where a number is cut, in codes, in place of intervals of one width: quantiles, for example. Those that do
         not lie between the bounds, or come too many, are left out.
+    file : FileFormat
+        How texts are written.
     """
 
     column: Column
     n_bins: int = 20
     cuts: tuple[float, ...] | None = None
+    file: FileFormat = field(default_factory=FileFormat)
 
     def __post_init__(self) -> None:
         check_count("n_bins", self.n_bins)
@@ -84,7 +88,7 @@ class Bins:
 
     def assign(self, values: pd.Series) -> NDArray[np.int64]:
         """Return each value's cell; what lies outside the domain goes to its nearest end or to missing."""
-        codes = column_codes(self.column, values, strict=False)
+        codes = column_codes(self.column, read_texts(values, self.column, self.file), strict=False)
         gaps = np.isnan(codes)
         cells = self._cells(np.where(gaps, 0.0, codes))
         cells[gaps] = self.gap_cell
@@ -102,6 +106,8 @@ class Bins:
             return self.n_values
         if self.column.stand_in is None:
             return 0
+        if self.column.is_category:
+            return self.column.stand_in_place
         code = column_codes(self.column, pd.Series([self.column.stand_in], dtype=object), strict=False)
         return int(self._cells(code)[0])
 

@@ -6,6 +6,7 @@ a whole column, quickly.
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import math
 import re
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from oversafe.data.dates import DateOrder, as_date
+from oversafe.checks import check_choice
+from oversafe.data.dates import DateOrder, as_date, stamp_in_unit
 from oversafe.errors import InputError
 
 if TYPE_CHECKING:
@@ -70,6 +72,11 @@ class FileFormat:
         the day first.
     missing : sequence of str
         The texts that stand for a missing value, unless they are a declared category.
+    domain : {"public", "data"}, default="public"
+        Where all of this comes from. What was found in the rows is "data" until somebody vouches for it, and a
+        guarantee that rests on it is nominal.
+    source : str
+        Who says so.
     """
 
     encoding: str = "utf-8"
@@ -77,23 +84,36 @@ class FileFormat:
     decimal: str = "."
     dates: DateOrder | None = None
     missing: tuple[str, ...] = MISSING_MARKERS
+    domain: Literal["public", "data"] = "public"
+    source: str = ""
 
     def __post_init__(self) -> None:
+        check_choice("domain", self.domain, ("public", "data"))
         if isinstance(self.missing, list):
             object.__setattr__(self, "missing", tuple(self.missing))
         if not isinstance(self.missing, tuple) or not all(isinstance(text, str) for text in self.missing):
             raise InputError(f"missing = {self.missing!r} was given for a file; give a list of texts")
-        try:
-            "".encode(self.encoding)
-        except (LookupError, TypeError):
-            raise InputError(
-                f"encoding = {self.encoding!r} was given, which is not known; give one such as 'utf-8' or 'cp1252'"
-            ) from None
+        check_encoding(self.encoding)
         check_separator(self.separator)
         if self.decimal not in (".", ","):
             raise InputError(f"decimal = {self.decimal!r} was given; give '.' or ','")
         if self.dates is not None and self.dates not in get_args(DateOrder):
             raise InputError(f"dates = {self.dates!r} was given; use {' or '.join(get_args(DateOrder))}")
+
+
+def check_encoding(encoding: Any) -> None:
+    """Refuse an encoding that is not known, or in which one byte changes how all that follow are read."""
+    try:
+        name = codecs.lookup(encoding).name
+        b"a".decode(encoding, "replace")
+    except (LookupError, TypeError, UnicodeError):
+        raise InputError(
+            f"encoding is {encoding!r}, which is not known; give one such as 'utf-8' or 'cp1252'"
+        ) from None
+    if name.startswith(("iso2022", "utf-7", "hz", "punycode")) or "escape" in name:
+        raise InputError(
+            f"encoding is {encoding!r}, in which a byte changes how the others are read; save the file as UTF-8"
+        )
 
 
 def check_separator(separator: Any) -> None:
@@ -209,6 +229,12 @@ class Categories:
 
     def __init__(self, categories: Sequence[Any]):
         self.exact = {str(category): place for place, category in enumerate(categories)}
+        # Told apart as whole numbers; as floats, which one missing value makes of them, they may be one.
+        self.long = {
+            int(category): place
+            for place, category in enumerate(categories)
+            if isinstance(category, int | np.integer) and abs(int(category)) >= 2**53
+        }
         self.alike: dict[str | None, int] = {}
         self.ambiguous: tuple[Any, ...] = ()
         for place, category in enumerate(categories):
@@ -222,6 +248,8 @@ class Categories:
         """Return a value's place, or -1."""
         if isinstance(value, str) and value in self.exact:
             return self.exact[value]
+        if self.long and isinstance(value, int | np.integer) and int(value) in self.long:
+            return self.long[int(value)]
         return self.alike.get(cell_key(value, decimal, dates), -1)
 
 
@@ -279,7 +307,7 @@ def read_cell(column: Column, text: str | None, file: FileFormat) -> Any:
         if text.strip(_SPACE) in file.missing:
             return None
         stamp = as_date(text.strip(_SPACE), file.dates)
-        return UNREADABLE if stamp is pd.NaT else _in_unit(column, stamp)
+        return UNREADABLE if stamp is pd.NaT else pd.Timestamp(stamp_in_unit(stamp, date_unit(column)))
     # Of a name or a person's number every character counts.
     if text in file.missing:
         return None
@@ -307,14 +335,6 @@ def _whole_of(text: str, number: float) -> int | float:
 def date_unit(column: Column) -> str:
     """Return the unit that a column's dates are held in."""
     return "ns" if column.resolution == "ns" else "us"
-
-
-def _in_unit(column: Column, stamp: pd.Timestamp) -> pd.Timestamp:
-    """Return a date in UTC in its column's unit: finer ones are cut off, those beyond its range moved to its ends."""
-    stamp = stamp if stamp.tz is None else stamp.tz_convert("UTC").tz_localize(None)
-    if date_unit(column) == "us":
-        return stamp.floor("us").as_unit("us") if stamp.unit == "ns" else stamp.as_unit("us")
-    return min(max(stamp, pd.Timestamp.min), pd.Timestamp.max).as_unit("ns")
 
 
 # A column
@@ -508,12 +528,19 @@ def mark_read(table: pd.DataFrame, columns: Iterable[Column]) -> None:
 
 
 def was_read_by(values: pd.Series, column: Column) -> bool:
-    """Return whether a column holds texts that :func:`oversafe.data.read_table` read by this declaration."""
+    """Return whether a column holds texts that :func:`oversafe.data.read_table` read by this declaration.
+
+    They are categories then: of the declaration, or of a person's texts. A column that was put in their place is not.
+    """
     mark = values.attrs.get(READ_MARK)
     if not isinstance(mark, dict) or mark.get(str(values.name)) != digest(column):
         return False
-    dtype = values.dtype.categories.dtype if isinstance(values.dtype, pd.CategoricalDtype) else values.dtype
-    return not (pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_datetime64_any_dtype(dtype))
+    if not isinstance(values.dtype, pd.CategoricalDtype):
+        return False
+    known = values.dtype.categories.tolist()
+    return all(isinstance(text, str) for text in known) and (
+        column.names_people or set(known) == set(column.categories or ())
+    )
 
 
 def read_texts(values: pd.Series, column: Column, file: FileFormat) -> pd.Series:
@@ -545,6 +572,32 @@ def read_texts(values: pd.Series, column: Column, file: FileFormat) -> pd.Series
     return found
 
 
+def is_ambiguous(column: Column) -> bool:
+    """Return whether a column's public categories are told apart by their exact texts alone."""
+    return bool(_one_value(column))
+
+
+def _one_value(column: Column) -> str:
+    """Return which public categories are one value, or missing, to others than this reader; nothing if none are."""
+    known = column.categories or ()
+    if column.domain != "public":
+        return ""
+    if same := places_of(known).ambiguous:
+        return f"{same[0]!r} and {same[1]!r}, which are the same value"
+    marker = next((text for text in known if isinstance(text, str) and text.strip() in MISSING_MARKERS), None)
+    return "" if marker is None else f"{marker!r}, which is a missing value"
+
+
+def check_categories(column: Column, what: str = "") -> None:
+    """Refuse public categories that no text tells apart, such as 1 and "1"."""
+    same = places_of(column.categories or ()).ambiguous if column.domain == "public" else ()
+    if same and not all(isinstance(category, str) for category in same):
+        raise InputError(
+            f"{what or f'column {column.name!r} has the categories'} {same[0]!r} and {same[1]!r}, which are one value; "
+            "write both as text, or leave one out"
+        )
+
+
 def check_spellings(column: Column, values: pd.Series | None, what: str = "") -> None:
     """Refuse public categories that are one value in several spellings, where other rows may have decided on one.
 
@@ -560,19 +613,10 @@ def check_spellings(column: Column, values: pd.Series | None, what: str = "") ->
     what : str
         What has them, if not a column.
     """
-    if column.domain != "public" or values is None or was_read_by(values, column):
+    check_categories(column, what)
+    if values is None or not (same := _one_value(column)) or was_read_by(values, column):
         return
-    known = column.categories or ()
-    first, second = places_of(known).ambiguous or (None, None)
-    marker = next((text for text in known if isinstance(text, str) and text.strip() in MISSING_MARKERS), None)
-    if first is None and marker is None:
-        return
-    two = (
-        f"{first!r} and {second!r}, which are one value"
-        if first is not None
-        else f"{marker!r}, which is missing"
-    )
     raise InputError(
-        f"{what or f'column {column.name!r} has the categories'} {two} once another row makes numbers, booleans or "
-        "dates of the column; read the file with read_table and this schema"
+        f"{what or f'column {column.name!r} has the categories'} {same} in a DataFrame; read the file with read_table "
+        "and this schema"
     )

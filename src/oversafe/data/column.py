@@ -218,13 +218,25 @@ class Column:
 
     def _checked_fallback(self) -> Any:
         value, wanted = self.fallback, "one of its categories"
-        if self.is_category:
-            known = value in (self.categories or ())
+        if self.names_people:
+            known, wanted = False, "none: a cell that names nobody is left out"
+        elif self.is_category:
+            known = any(type(own) is type(value) and own == value for own in self.categories or ())
         else:
             wanted = "a value between its minimum and maximum"
-            value = self._as_stamp(value) if self.kind == "datetime" else value
-            known = self.bounds is not None and not isinstance(value, str | bool)
-            known = known and self.bounds[0] <= value <= self.bounds[1]  # type: ignore[index]
+            if self.kind == "datetime":
+                stamp = as_date(value)
+                value = None if stamp is pd.NaT else self._as_stamp(stamp)
+            elif isinstance(value, bool) or not isinstance(value, int | float | np.number):
+                value = None
+            elif self.kind == "integer":
+                wanted, value = (
+                    "a whole number between its minimum and maximum",
+                    value if value == int(value) else None,
+                )
+            known = (
+                value is not None and self.bounds is not None and self.bounds[0] <= value <= self.bounds[1]
+            )
         if not known:
             raise InputError(f"column {self.name!r} has the fallback {self.fallback!r}; give {wanted}")
         return value
@@ -237,6 +249,12 @@ class Column:
         if self.is_category:
             return self.categories[0] if self.categories else None
         return None if self.bounds is None else self.bounds[0]
+
+    @property
+    def stand_in_place(self) -> int:
+        """The place of a category that stands in for others."""
+        known, wanted = self.categories or (), self.stand_in
+        return next((i for i, own in enumerate(known) if type(own) is type(wanted) and own == wanted), 0)
 
     @property
     def is_number(self) -> bool:

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from oversafe.data._arrow import to_frame
-from oversafe.data.cells import Cells, mark_read, places_of, read_column
+from oversafe.data.cells import Cells, check_categories, date_unit, is_ambiguous, mark_read, read_column
 from oversafe.data.column import Column
+from oversafe.data.dates import arrow_dates, in_unit, stamp_in_unit
 from oversafe.data.encode import column_codes, column_values, dates_of, whole_codes
 from oversafe.data.misread import Place, row_of
 from oversafe.data.schema import Schema, check_columns
@@ -67,9 +68,13 @@ class OddCells:
         return InputError(f"{self._what(place)}; correct {them}, or leave out --strict")
 
     def _what(self, place: Place) -> str:
+        try:
+            first = self.found[:_MOST_SHOWN].cast(pa.string()).to_pylist()
+        except pa.ArrowException:
+            first = ["?"] * _MOST_SHOWN
         shown = [
-            f"{'nothing' if value is None else repr(shorten(str(value), 40))} in {place(int(row))}"
-            for value, row in zip(self.found[:_MOST_SHOWN].to_pylist(), self.rows, strict=False)
+            f"{'nothing' if text is None else repr(shorten(text, 40))} in {place(int(row))}"
+            for text, row in zip(first, self.rows, strict=False)
         ]
         if len(self.rows) > len(shown):
             shown.append("...")
@@ -97,6 +102,8 @@ def declared_table(
         Columns in which what is missing stays missing, whatever is declared.
     """
     check_columns(schema, table.column_names)
+    for column in schema:
+        check_categories(column)
 
     def read(column: Column) -> tuple[pd.Series, OddCells | None, bool]:
         own = table.column(column.name)
@@ -110,6 +117,9 @@ def declared_table(
     frame = pd.DataFrame(
         {c.name: values for c, (values, _, _) in zip(schema, found, strict=True)}, copy=False
     )
+    if schema.person is not None and frame[schema.person].dtype == object:
+        # As categories, by which texts are known that were read here.
+        frame[schema.person] = frame[schema.person].astype("category")
     mark_read(frame, [column for column, (_, _, text) in zip(schema, found, strict=True) if text])
     return frame, [odd for _, odd, _ in found if odd is not None]
 
@@ -120,7 +130,10 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _typed_cells(column: Column, values: pa.ChunkedArray) -> Cells:
     """Return the cells of a column that holds numbers, truth values or dates."""
-    series = to_frame(pa.table({"": values}))[""]
+    if pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
+        series = pd.Series(arrow_dates(values, date_unit(column)))
+    else:
+        series = to_frame(pa.table({"": values}))[""]
     missing = series.isna().to_numpy()
     if column.names_people:
         return Cells(series.to_numpy(), missing, np.zeros(len(series), dtype=np.bool_))
@@ -128,6 +141,7 @@ def _typed_cells(column: Column, values: pa.ChunkedArray) -> Cells:
         dates = dates_of(replace(column, bounds=None), series).to_numpy()
         return Cells(dates, missing, np.isnat(dates) & ~missing)
     if column.kind == "integer" and types.is_integer_dtype(series.dtype):
+        series = series.clip(upper=2**63 - 1) if types.is_unsigned_integer_dtype(series.dtype) else series
         return Cells(
             series.to_numpy(dtype=np.int64, na_value=0), missing, np.zeros(len(series), dtype=np.bool_)
         )
@@ -161,16 +175,21 @@ def _finished(
     return values, OddCells(column, rows, own.take(pa.array(rows)))
 
 
+def filled(values: pd.Series, column: Column) -> pd.Series:
+    """Return a column read by its declaration with the stand-in where there are gaps."""
+    found = values.fillna(column.stand_in)
+    return (
+        found
+        if isinstance(values.dtype, pd.CategoricalDtype)
+        else found.astype(types.pandas_dtype(column.dtype))
+    )
+
+
 def _stored(column: Column, dtype: np.dtype[Any]) -> Any:
     if column.is_category:
-        return places_of(column.categories or ()).place(column.stand_in)
+        return column.stand_in_place
     if column.kind == "datetime":
-        stamp = column.stand_in
-        return (
-            (stamp if stamp.tz is None else stamp.tz_convert("UTC").tz_localize(None))
-            .to_datetime64()
-            .astype(dtype)
-        )
+        return stamp_in_unit(column.stand_in, date_unit(column))
     return column.stand_in
 
 
@@ -184,13 +203,7 @@ def _series(column: Column, values: NDArray[Any], gaps: NDArray[np.bool_], own: 
     # Of a column without gaps too, should there be any: whoever asked for them wants to see them.
     column = replace(column, missing=True) if gaps.any() else column
     if column.kind == "datetime":
-        stamps = pd.Series(values).mask(gaps)
-        dtype: Any = types.pandas_dtype(column.dtype)
-        return (
-            stamps.dt.tz_localize("UTC").astype(dtype)
-            if isinstance(dtype, pd.DatetimeTZDtype)
-            else stamps.astype(dtype)
-        )
+        return _date_series(column, values, gaps)
     low, high = column.bounds or (-sys.float_info.max, sys.float_info.max)
     if column.kind == "integer" and values.dtype == np.int64:
         if column.bounds is not None and max(abs(low), abs(high)) > 2**53:
@@ -201,9 +214,24 @@ def _series(column: Column, values: NDArray[Any], gaps: NDArray[np.bool_], own: 
     if infinite.any():
         values = np.where(infinite, np.where(values > 0, high, low), values)
     if column.kind == "integer":
-        return column_values(column, np.where(gaps, np.nan, np.rint(values)))
+        # The largest float below 2^63 is 1024 less.
+        whole = np.clip(np.rint(values), -(2.0**63), 2.0**63 - 1024)
+        return column_values(column, np.where(gaps, np.nan, whole))
     numbers = np.where(gaps, np.nan, values) if gaps.any() else values
     return pd.Series(numbers).astype(types.pandas_dtype(column.dtype))
+
+
+def _date_series(column: Column, values: NDArray[Any], gaps: NDArray[np.bool_]) -> pd.Series:
+    dtype: Any = types.pandas_dtype(column.dtype)
+    zoned = isinstance(dtype, pd.DatetimeTZDtype)
+    unit = dtype.unit if zoned else np.datetime_data(dtype)[0]
+    stamps = in_unit(values.view(np.int64), np.datetime_data(values.dtype)[0], unit)
+    if zoned:
+        # A local date a day within the ends exists wherever it is looked at.
+        ends = in_unit(np.array([-(2**62), 2**62]), "us", unit)
+        stamps = np.clip(stamps, ends[0] + np.timedelta64(1, "D"), ends[1] - np.timedelta64(1, "D"))
+    found = pd.Series(stamps).mask(gaps)
+    return found.dt.tz_localize("UTC").astype(dtype) if zoned else found.astype(dtype)
 
 
 def _category_series(
@@ -211,7 +239,7 @@ def _category_series(
 ) -> pd.Series:
     categories = list(column.categories or ())
     places = np.where(gaps, -1, places)
-    if column.dtype == "category":
+    if column.dtype == "category" or is_ambiguous(column):
         return pd.Series(
             pd.Categorical.from_codes(places, categories=categories, ordered=column.kind == "ordinal")
         )

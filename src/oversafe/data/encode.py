@@ -11,9 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from oversafe.data.cells import places_of
+from oversafe.data.cells import date_unit, places_of
 from oversafe.data.column import Column, as_number
-from oversafe.data.dates import as_date
+from oversafe.data.dates import as_date, stamp_in_unit, stored_dates
 from oversafe.data.misread import Place, Reading, as_dates, as_numbers, remedy_of, row_of
 from oversafe.data.schema import Schema, check_columns, check_table
 from oversafe.errors import InputError
@@ -230,6 +230,9 @@ def column_codes(column: Column, values: pd.Series, *, strict: bool = True) -> N
         raise InputError(
             f"column {column.name!r} holds {column.naming}; drop it, or declare another kind in the schema"
         )
+    if not strict and column.kind != "datetime" and (dates := stored_dates(values, "us")) is not None:
+        # In years that every date has, or one far off would end the fit.
+        values = pd.Series(dates)
     if column.is_category:
         positions = _category_positions(column, values)
         return np.where(positions < 0, np.nan, positions.astype(np.float64))
@@ -290,31 +293,27 @@ def _numbers(values: pd.Series) -> NDArray[np.float64]:
 
 def dates_of(column: Column, values: pd.Series) -> pd.Series:
     """Return values as dates without a zone between the column's bounds, missing where they are no dates."""
-    low, high = (_plain_date(b) for b in column.bounds) if column.bounds is not None else (None, None)
+    unit = date_unit(column)
 
-    def within(value: Any) -> pd.Timestamp:
+    def read(value: Any) -> np.datetime64:
         # A number is no date: which one it would be depends on how the column is stored.
-        try:
-            stamp = _plain_date(as_date(value))
-        except (TypeError, ValueError, OverflowError):
-            return pd.NaT
-        if stamp is pd.NaT or low is None:
-            return stamp
-        return min(max(stamp, low), high)
+        stamp = as_date(value)
+        return np.datetime64("NaT") if stamp is pd.NaT else stamp_in_unit(stamp, unit)
 
-    # One by one: pandas chooses the unit of a whole column by its values, and may lose others with it.
-    distinct, places = (
-        (list(values), np.arange(len(values)))
-        if values.dtype == object
-        else (lambda codes, kinds: ([*kinds, pd.NaT], codes))(*pd.factorize(values))
-    )
-    unit = "ns" if column.resolution == "ns" else "us"
-    dates = np.array([within(value).to_datetime64() for value in distinct], dtype=f"datetime64[{unit}]")
-    return pd.Series(dates[places])
-
-
-def _plain_date(stamp: pd.Timestamp) -> pd.Timestamp:
-    return stamp if stamp is pd.NaT or stamp.tz is None else stamp.tz_convert("UTC").tz_localize(None)
+    dates = stored_dates(values, unit)
+    if dates is None:
+        # One by one: pandas chooses the unit of a whole column by its values, and may lose others with it.
+        distinct, places = (
+            (list(values), np.arange(len(values)))
+            if values.dtype == object
+            else (lambda codes, kinds: ([*kinds, None], codes))(*pd.factorize(values))
+        )
+        dates = np.array([read(value) for value in distinct], dtype=f"datetime64[{unit}]")[places]
+    if column.bounds is not None:
+        low, high = (stamp_in_unit(bound, unit) for bound in column.bounds)
+        # NaT stays, as numpy has it.
+        dates = np.where(np.isnat(dates), dates, np.clip(dates, low, high))
+    return pd.Series(dates)
 
 
 def whole_codes(column: Column, whole: NDArray[np.int64], gaps: NDArray[np.bool_]) -> NDArray[np.float64]:

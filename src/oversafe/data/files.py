@@ -203,7 +203,8 @@ def _read_untold(source: str | os.PathLike[str] | pa.Table, **options: Any) -> p
         ) from None
     found = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
     if "separator" in found:
-        frame.attrs[DETECTED] = {fact: found[fact] for fact in ("encoding", "separator", "decimal")}
+        facts = {fact: found[fact] for fact in ("encoding", "separator", "decimal")}
+        frame.attrs[DETECTED] = {**facts, "domain": "data"}
     return frame
 
 
@@ -212,7 +213,7 @@ def _read(source: str | os.PathLike[str] | pa.Table, **csv_options: Any) -> tupl
     if isinstance(source, pa.Table):
         return source, "the table"
     if isinstance(source, str) and URL.match(source):
-        return read_database(source)
+        return read_database(source, as_text="file" in csv_options)
     if not isinstance(source, str | os.PathLike):
         raise InputError(
             f"the source is a {type(source).__name__}; give a path or a database URL with #table"
@@ -358,7 +359,8 @@ def separator_of(source: str | os.PathLike[str]) -> str | None:
 
 def _read_path(path: Path, shown: str, **csv_options: Any) -> pa.Table:
     if path.is_dir():
-        return _read_folder(path, shown)
+        # Without a schema the names of folders may be numbers.
+        return _read_folder(path, shown, as_text="file" in csv_options or bool(csv_options.get("as_text")))
     if not path.exists():
         raise InputError(f"{shown} does not exist; give {_ENDINGS}, or a database URL with #table")
     ending = _ending(path)
@@ -425,7 +427,13 @@ def parquet_files(folder: Path, shown: str) -> list[Path]:
     return sorted(files)
 
 
-def _read_folder(folder: Path, shown: str) -> pa.Table:
+def _partitions(folder: Path, files: Iterable[Path]) -> pa.dataset.Partitioning:
+    parts = [part for file in files for part in file.relative_to(folder).parts[:-1] if "=" in part]
+    names = dict.fromkeys(part.partition("=")[0] for part in parts)
+    return pa.dataset.partitioning(pa.schema([(name, pa.string()) for name in names]), flavor="hive")
+
+
+def _read_folder(folder: Path, shown: str, *, as_text: bool) -> pa.Table:
     files = parquet_files(folder, shown)
     schemas = []
     for file in files:
@@ -448,8 +456,9 @@ def _read_folder(folder: Path, shown: str) -> pa.Table:
         data = pa.dataset.dataset(
             [str(file) for file in files],
             format="parquet",
-            # Spark and Hive keep columns in the names of folders, as in year=2024/part-0.parquet.
-            partitioning="hive",
+            # Spark and Hive keep columns in the names of folders, as in year=2024/part-0.parquet. What they might be
+            # other than text depends on all the names.
+            partitioning=_partitions(folder, files) if as_text else "hive",
             partition_base_dir=str(folder),
         )
         schema = pa.unify_schemas([data.schema, *schemas], promote_options="permissive")

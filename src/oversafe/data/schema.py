@@ -45,7 +45,8 @@ _HEADER = """\
 #            `fallback` (when not given, its first category or its minimum) where none may be.
 # Columns of kind identifier or text name people: drop them from the table, or declare another kind.
 # [file] says how a CSV file is written: encoding, separator, decimal ("." or ","), dates ("day first" or "month
-# first") and missing (a list of texts that stand for a missing value).
+# first") and missing (a list of texts that stand for a missing value). Correct it, and write domain = "public" there
+# too.
 
 """
 
@@ -231,7 +232,9 @@ class Schema:
             if (name := getattr(self, role)) is not None:
                 document[role] = name
         if self.file != FileFormat():
-            document["file"] = {fact: value for fact, value in asdict(self.file).items() if value is not None}
+            document["file"] = {
+                fact: value for fact, value in asdict(self.file).items() if value not in (None, "")
+            }
             if self.file.missing == FileFormat().missing:
                 del document["file"]["missing"]
         document["column"] = [_to_plain(column) for column in self.columns]
@@ -276,6 +279,10 @@ class Schema:
         if document.get("version") != _VERSION:
             raise InputError(
                 f"{where} has version {document.get('version')!r}; this oversafe reads {_VERSION}"
+            )
+        if "decimal" in document:
+            raise InputError(
+                f"{where} has decimal = {document['decimal']!r} before the columns; move it into a section [file]"
             )
         _refuse_unknown(document, {"version", "label", "person", "file", "column"}, f"{where} has")
         file = document.get("file", {})

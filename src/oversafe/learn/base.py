@@ -30,7 +30,7 @@ from oversafe.data.misfits import warn_of_columns, warn_of_labels
 from oversafe.data.schema import Schema, check_given_schema, check_table, texts_read
 from oversafe.errors import InputError
 from oversafe.learn.features import Scaling, check_schema, costs_epsilon, resolve_scaling, unpaid
-from oversafe.privacy.domains import LABELS_READ, label_stand_in
+from oversafe.privacy.domains import LABELS_READ, file_caveats, label_stand_in
 from oversafe.privacy.estimates import positive_counts
 from oversafe.privacy.guarantee import (
     SEEDED,
@@ -196,7 +196,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
             table, _ = texts_read(table, None, schema)
             checked = check_schema(schema, table)
             warn_of_columns(checked, table, stacklevel=3)
-            return table, checked, []
+            return table, checked, file_caveats(schema)
         inferred = check_schema(Schema.infer(table), table)
         return table, inferred, [COLUMNS_READ]
 

@@ -52,8 +52,8 @@ class PrivateFTTransformer(PrivateLearner):
 
     Every column becomes a vector: a number times a vector of its column, a category's own vector, or the vector of
     what is missing. A transformer mixes them, and the scores are read from one more. It is trained by DP-SGD: each
-    step takes every record with the same small chance, shortens the gradient of each to a norm and adds normal noise
-    to their sum. Opacus computes the gradients. Needs the extra ``deep``.
+    step takes every record with the same small chance, shortens the gradient of each to a norm and adds discrete
+    Gaussian noise to their sum. Opacus computes the gradients. Needs the extra ``deep``.
 
     A network of some sixty thousand weights, all of which get noise, needs many records; with a few thousand, try
     :class:`PrivateLogisticRegression` first.

@@ -13,7 +13,7 @@ from pandas.api import types
 
 from oversafe.checks import check_choice, check_count
 from oversafe.data.bins import Bins
-from oversafe.data.cells import cell_key, cell_keys, places_of
+from oversafe.data.cells import FileFormat, cell_key, cell_keys
 from oversafe.data.column import Column, as_number
 from oversafe.data.encode import column_codes, column_values, domain_codes
 from oversafe.data.labels import check_class_spellings, check_labels, declared_classes
@@ -32,6 +32,10 @@ UNPAID = {
     "data": "the domains of these columns were read from the data without noise",
     "private estimate": "the private estimates of these columns' domains are not paid from this budget",
 }
+FILE_READ = (
+    "how the CSV file is written was found in its rows; check the section [file] of the schema, and write "
+    'domain = "public" there'
+)
 _PURE = (
     "pure differential privacy cannot find a set of values, so it was read from the data without noise; "
     "declare it, or give a delta: "
@@ -172,7 +176,7 @@ def resolve_domains(
         accountant.afford(share, "estimating the domains")
     pay = _Payment(accountant, part, each)
 
-    caveats: list[str] = []
+    caveats = file_caveats(schema)
     if label is None:
         if not unnamed:
             caveats.append(LABELS_READ)
@@ -190,10 +194,11 @@ def resolve_domains(
             caveats.append(f"{caveat}: {listed(unpaid, most=MOST_NAMES)}")
     if read := [name for name in open_columns if columns[name].domain == "data"]:
         caveats.append(_PURE + listed(read, most=MOST_NAMES))
+    file = FileFormat() if schema is None else schema.file
     bins = {
-        column.name: _quantile_bins(column, table[column.name], n_bins, pay)
+        column.name: replace(_quantile_bins(column, table[column.name], n_bins, pay), file=file)
         if column.name in cut
-        else Bins(column, n_bins)
+        else Bins(column, n_bins, file=file)
         for column in final
     }
     return Domains(Schema(final), label, bins, tuple(caveats))
@@ -274,9 +279,9 @@ def unpaid_domains(
     schema: Schema | None, classes: Sequence[Any] | None, estimate: Estimate, pure: bool
 ) -> list[str]:
     """Return, before any look at the data, what :func:`resolve_domains` may read without paying for it."""
+    caveats = file_caveats(schema)
     if estimate != "data" and not pure:
-        return []
-    caveats = []
+        return caveats
     open_columns = None if schema is None else [c for c in schema.features if c.domain != "public"]
     if estimate == "data":
         if open_columns is None or open_columns:
@@ -290,6 +295,11 @@ def unpaid_domains(
     if _declared_label(schema, classes) is None:
         caveats.append(LABELS_READ)
     return caveats
+
+
+def file_caveats(schema: Schema | None) -> list[str]:
+    """Return what is said of a schema by which texts are read as the rows themselves suggested."""
+    return [FILE_READ] if schema is not None and schema.file.domain != "public" else []
 
 
 @dataclass(frozen=True)
@@ -321,7 +331,7 @@ def _label_column(classes: Sequence[Any], stand_in: Any = None) -> Column:
 
 def label_stand_in(label: Column) -> int:
     """Return the place of the class that a label counts as which is none of the classes."""
-    return places_of(label.categories or ()).place(label.stand_in) if label.categories else 0
+    return label.stand_in_place
 
 
 def _found_label(labels: pd.Series, pay: _Payment | None) -> Column:

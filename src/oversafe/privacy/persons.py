@@ -15,6 +15,7 @@ from pandas.api import types
 from oversafe.checks import check_count
 from oversafe.data.cells import read_number
 from oversafe.data.column import as_number
+from oversafe.data.dates import as_date
 from oversafe.data.misfits import warn_of_persons
 from oversafe.data.schema import Schema
 from oversafe.errors import InputError
@@ -141,9 +142,13 @@ def _text(value: Any, exact: bool) -> str | None:
 
 
 def _may_be_stored_otherwise(text: str) -> bool:
+    if _TRUTH_OR_DATE.fullmatch(text) or as_date(text, "day first") is not pd.NaT:
+        return True
+    if any(read_number(text, sign) == read_number(text, sign) for sign in ".,"):
+        return True
     try:
         # Also with commas, which readers are told to take for points or for nothing.
         float(text.replace(",", ""))
     except ValueError:
-        return _TRUTH_OR_DATE.fullmatch(text) is not None
+        return False
     return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from oversafe.checks import check_choice, check_count, check_pandas, check_random_state
-from oversafe.data.cells import was_read_by
+from oversafe.data.cells import places_of, was_read_by
 from oversafe.data.column import as_cells, as_frame, as_series, value_keys
 from oversafe.data.labels import as_labels, check_labels, in_order
 from oversafe.data.objects import are_dates, as_objects
@@ -87,12 +87,17 @@ class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
         declared = getattr(self, "schema", None) is not None and self._n_declared() is not None
         return 0 if declared and getattr(self, "relation", None) == "add-remove" else 1
 
-    def _n_declared(self) -> int | None:
-        """Return how many classes are declared, or None where none are."""
+    def _declared_classes(self) -> list[Any] | None:
+        """Return the classes that are declared, or None where none are."""
         classes, schema = getattr(self, "classes", None), getattr(self, "schema", None)
         if classes is None and schema is not None and schema.label is not None:
             classes = schema[schema.label].categories
-        return None if classes is None else len(in_order(classes))
+        return None if classes is None else in_order(classes)
+
+    def _n_declared(self) -> int | None:
+        """Return how many classes are declared, or None where none are."""
+        classes = self._declared_classes()
+        return None if classes is None else len(classes)
 
     def _check_given(self) -> None:
         """Refuse settings that many protectors have and that none can use."""
@@ -101,6 +106,11 @@ class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
         self._check_persons()
         if hasattr(self, "domains"):
             check_choice("domains", self.domains, ("data", "private"))
+        if hasattr(self, "binning"):
+            check_choice("binning", self.binning, ("uniform", "quantile"))
+        jobs = getattr(self, "n_jobs", None)
+        if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, Integral) or jobs == 0):
+            raise InputError(f"n_jobs = {jobs!r} was given; use a whole number, or -1 for all cores")
 
     def _check_persons(self) -> None:
         takes = hasattr(self, "rows_per_person")
@@ -286,11 +296,9 @@ class Synthesizer(Protector):
         else:
             counts = np.zeros(len(self.classes_), dtype=np.int64)
         if class_counts is not None:
-            known = {label: i for i, label in enumerate(self.classes_.tolist())}
             for label, count in class_counts.items():
-                if label not in known:
-                    raise InputError(f"class {label!r} was asked for; the classes are {list(known)}")
-                counts[known[label]] = check_count(f"the number of rows of class {label!r}", count, 0)
+                place = _class_place(self.classes_.tolist(), label)
+                counts[place] = check_count(f"the number of rows of class {label!r}", count, 0)
             return counts
         if n is not None:
             check_count("n", n, 0)
@@ -332,6 +340,10 @@ class Synthesizer(Protector):
 
     def _check_strategy(self) -> None:
         strategy = self.sampling_strategy
+        if isinstance(strategy, Mapping) and (declared_ones := self._declared_classes()) is not None:
+            for label, count in strategy.items():
+                _class_place(declared_ones, label)
+                check_count(f"the number of rows of class {label!r}", count, 0)
         if strategy is None or isinstance(strategy, Mapping):
             return
         if isinstance(strategy, str) and strategy in _STRATEGIES:
@@ -388,6 +400,13 @@ class Synthesizer(Protector):
     @abstractmethod
     def _draw(self, classes: NDArray[np.int64], rng: np.random.Generator) -> pd.DataFrame:
         """Return one synthetic row for each given class (a position in ``classes_``)."""
+
+
+def _class_place(classes: list[Any], label: Any) -> int:
+    """Return the place of a class that is asked for, by what it is: on the command line all are texts."""
+    if (place := places_of(tuple(classes)).place(label)) < 0:
+        raise InputError(f"class {label!r} was asked for; the classes are {classes}")
+    return place
 
 
 class Shape:

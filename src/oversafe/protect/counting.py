@@ -13,6 +13,7 @@ import pandas as pd
 from oversafe.checks import check_count
 from oversafe.data.bins import Bins
 from oversafe.data.cells import mark_read
+from oversafe.data.column import Column
 from oversafe.data.counts import Counts
 from oversafe.data.schema import Schema, features_of
 from oversafe.errors import InputError
@@ -114,6 +115,10 @@ class CountingSynthesizer(Synthesizer):
         schema = replace(self.schema, label=label or self.schema.label)
         table = source if hasattr(source, "get_backend") else open_table(source)
         assert schema.label is not None
+        if table.get_backend().name == "sqlite":
+            raise InputError(
+                "in SQLite each cell has a type of its own; read the table with read_table and the schema, and use fit"
+            )
         if schema.label not in table.columns:
             raise InputError(
                 f"the table has no column {schema.label!r} to be its label; see {listed(table.columns)}"
@@ -121,9 +126,12 @@ class CountingSynthesizer(Synthesizer):
         if not (entry := schema[schema.label]).categories and self.classes is None:
             raise InputError(f"the label {schema.label!r} has no categories in the schema; declare them")
         features = [name for name in table.columns if name != schema.label]
-        frame, labels = pd.DataFrame(columns=features), pd.Series(dtype=object, name=schema.label)
-        # Of texts every character is there, whatever the other rows are.
-        mark_read(frame, [column for column in schema if _holds_text(table, column.name)])
+        # Of texts every character is there, whatever the other rows are: an empty table that was read by the schema.
+        texts = [column for column in schema if _holds_text(table, column.name)]
+        columns = {column.name: pd.Series(_none_of(column)) for column in texts}
+        labels = columns.get(schema.label, pd.Series(dtype=object)).rename(schema.label)
+        frame = pd.DataFrame({name: columns.get(name, pd.Series(dtype=object)) for name in features})
+        mark_read(frame, texts)
         labels.attrs = frame.attrs
         classes = self.classes
         if classes is None and entry.domain != "public":
@@ -146,7 +154,9 @@ class CountingSynthesizer(Synthesizer):
         if self.classes is None and entry.domain != "public":
             domains = replace(domains, caveats=(*domains.caveats, LABELS_READ))
         named = replace(domains.label, name=schema.label, missing=False)
-        counts = Counts(table, {schema.label: Bins(named), **domains.bins}, n_jobs=self.n_jobs)
+        counts = Counts(
+            table, {schema.label: Bins(named, file=schema.file), **domains.bins}, n_jobs=self.n_jobs
+        )
         self._learn_counts(counts, schema.label, domains, accountant)
         self._finish_fit()
         return self
@@ -202,6 +212,10 @@ class CountingSynthesizer(Synthesizer):
     @abstractmethod
     def _learn(self, counts: Counts, label: str, accountant: Accountant) -> None:
         """Learn from counts; sets ``class_counts_``."""
+
+
+def _none_of(column: Column) -> pd.Categorical:
+    return pd.Categorical([], categories=list(column.categories or ()))
 
 
 def _holds_text(table: Any, name: str) -> bool:

@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
 from oversafe.errors import InputError
-from oversafe.privacy.guarantee import UNLABELLED, Guarantee
+from oversafe.privacy.guarantee import STRICT, UNLABELLED, Guarantee
 from oversafe.protect.base import Protector
 
 
@@ -32,6 +32,7 @@ class OwnMethod(BaseEstimator):
     # As those of a protector have it; such a method does not tell.
     on_progress: Callable[[str, float], None] | None = None
     unlabelled_left_out: bool = False
+    odd_cells_refused: bool = False
 
     def __init__(self, wrapped: Any) -> None:
         self.wrapped = wrapped
@@ -50,8 +51,10 @@ class OwnMethod(BaseEstimator):
         stated = getattr(method, "guarantee_", None)
         if not isinstance(stated, Guarantee):
             stated = Guarantee.none("the method states none")
-        counted = self.unlabelled_left_out and stated.status != "none" and stated.n_rows_public
-        self.guarantee_ = stated.weaken(UNLABELLED) if counted else stated
+        if stated.status != "none":
+            counted = self.unlabelled_left_out and stated.n_rows_public
+            stated = stated.weaken(*[UNLABELLED] * counted, *[STRICT] * self.odd_cells_refused)
+        self.guarantee_ = stated
         return _release(made, X, y, type(self.wrapped).__name__)
 
 
