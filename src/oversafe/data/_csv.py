@@ -367,7 +367,10 @@ def _header_width(text: bytes, separator: str, shown: str) -> tuple[int, int]:
     )
     reason = ""
     for block_size in (1 << 20, _whole(text)):
-        read_options = csv.ReadOptions(autogenerate_column_names=True, block_size=block_size)
+        # Without threads: one that still reads ahead when the process ends aborts it (apache/arrow issue 43604).
+        read_options = csv.ReadOptions(
+            autogenerate_column_names=True, block_size=block_size, use_threads=False
+        )
         try:
             with csv.open_csv(pa.BufferReader(text), read_options, parse_options) as reader:
                 return len(reader.schema), block_size
