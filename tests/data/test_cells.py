@@ -165,6 +165,13 @@ def test_in_a_frame_spellings_of_one_value_are_refused_whatever_the_dtype(twins)
     check_spellings(Column("c", "categorical", "str", categories=twins), texts)
 
 
+def test_a_category_with_a_comma_is_refused_in_a_frame():
+    # 1.5 where all rows are numbers with a decimal comma, and a text where one is not.
+    column = Column("c", "categorical", "str", categories=("1,5", "x"), **PUBLIC)
+    with pytest.raises(InputError, match="a number if the file has a decimal comma"):
+        check_spellings(column, pd.Series([1.5], name="c"))
+
+
 @pytest.mark.parametrize("kind", [float, str, object, "category"])
 def test_one_spelling_is_the_same_category_however_it_is_stored(kind):
     column = Column("c", "categorical", "str", categories=("1.5", "1000", "other"), **PUBLIC)

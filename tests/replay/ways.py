@@ -303,7 +303,9 @@ def _dates(pair: Pair, side: int, folder: Path) -> pd.DataFrame:
 
 FRAMES: dict[str, Callable[[Pair, int, Path], pd.DataFrame]] = {
     "pandas.read_csv": _as_pandas_reads,
-    "read_table": lambda pair, side, folder: read_table(_file(pair, side, folder)),
+    "read_table": lambda pair, side, folder: read_table(
+        _file(pair, side, folder), decimal=pair.schema.file.decimal
+    ),
     "objects": lambda pair, side, folder: _objects(pair, side),
     "texts": lambda pair, side, folder: _texts(pair, side),
     "category": lambda pair, side, folder: _texts(pair, side, "category"),

@@ -584,6 +584,9 @@ def _one_value(column: Column) -> str:
         return ""
     if same := places_of(known).ambiguous:
         return f"{same[0]!r} and {same[1]!r}, which are the same value"
+    comma = next((text for text in known if is_name(text) and not np.isnan(read_number(text, ","))), None)
+    if comma is not None:
+        return f"{comma!r}, which is a number if the file has a decimal comma"
     marker = next((text for text in known if isinstance(text, str) and text.strip() in MISSING_MARKERS), None)
     return "" if marker is None else f"{marker!r}, which is a missing value"
 
