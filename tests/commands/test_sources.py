@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from oversafe.data import Column, FileFormat, Schema, read_table
+from oversafe.data._sources import open_table
 from oversafe.errors import InputError
 from oversafe.privacy import Ledger
 from oversafe.protect import HistogramSynthesizer
@@ -127,3 +128,10 @@ def test_classes_are_asked_for_by_what_they_are():
     made = HistogramSynthesizer(schema=schema, sampling_strategy={"0": 10, "1": 3})
     _, drawn = made.fit(pd.DataFrame({"x": [1, 2]}), pd.Series([0, 1])).sample()
     assert drawn.value_counts().to_dict() == {0: 10, 1: 3}
+
+
+def test_names_of_folders_that_are_all_numbers_are_texts_in_place_too(tmp_path):
+    for name in ("1", "2"):
+        (tmp_path / f"code={name}").mkdir()
+        pd.DataFrame({"x": [1]}).to_parquet(tmp_path / f"code={name}" / "0.parquet")
+    assert open_table(tmp_path)["code"].type().is_string()
