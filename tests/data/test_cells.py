@@ -312,6 +312,17 @@ def test_texts_of_a_frame_are_read_in_the_format_that_is_declared():
     assert read_texts(plain, number, FileFormat()) is plain
 
 
+def test_a_number_that_is_no_category_is_one_whether_other_rows_are_text_or_not():
+    # The vote on a column's kind would move by two rows otherwise.
+    from oversafe.data.cells import read_texts
+
+    file = FileFormat(separator=";", decimal=",")
+    column = Column("x", "ordinal", "float64", categories=(1, 1.5), domain="data")
+    texts, numbers = ["1,5", "-1e300", "7", "2024-05-01"], [1.5, -1e300, 7.0, pd.Timestamp("2024-05-01")]
+    for dtype in (object, "str", "category", "string"):
+        assert read_texts(pd.Series(texts).astype(dtype), column, file).tolist() == numbers
+
+
 @pytest.mark.parametrize("marker", ["NA", "", "null", " nan "])
 def test_a_category_that_readers_take_for_missing_is_refused_in_a_frame(marker):
     column = Column("c", "categorical", "str", categories=("a", marker), **PUBLIC)

@@ -558,7 +558,7 @@ def read_texts(values: pd.Series, column: Column, file: FileFormat) -> pd.Series
         if not isinstance(value, str):
             return value
         found = read_cell(column, value, file)
-        return None if found is UNREADABLE else found
+        return _by_itself(value, file) if found is UNREADABLE else found
 
     if values.dtype == object:
         cells = [read(value) for value in values]
@@ -570,6 +570,15 @@ def read_texts(values: pd.Series, column: Column, file: FileFormat) -> pd.Series
     )
     found.attrs = values.attrs
     return found
+
+
+def _by_itself(text: str, file: FileFormat) -> Any:
+    """Return the number or the date that a text is, whatever its column: what it is where no other row is text."""
+    number = read_number(text, file.decimal)
+    if number == number:
+        return number
+    stamp = as_date(text, file.dates)
+    return None if stamp is pd.NaT else stamp
 
 
 def is_ambiguous(column: Column) -> bool:
