@@ -323,3 +323,13 @@ def test_rows_without_a_label_that_are_left_out_are_told_by_the_number_of_rows(
     assert ("rows without a label were left out" in done.stdout) == (status == "nominal")
     history = json.loads(run("budget", "history", "b.db", "--json").stdout)
     assert history[-1]["plain_guarantee"]["status"] == status
+
+
+def test_more_rows_than_memory_holds_are_refused_before_anything_is_charged(run, folder):
+    run("budget", "create", "b.db", "d", "--epsilon", "3", "--ledger-key", "k")
+    budget = ("--ledger", "b.db", "--dataset", "d", "--ledger-key", "k", "--record-unproven")
+    done = run("protect", "t.csv", *PROTECT, "r.csv", "--rows", "100000000000", *budget)
+    assert done.returncode == 2 and "ask for fewer rows" in done.stderr
+    assert not (folder / "r.csv").exists()
+    shown = run("budget", "show", "b.db", "d", "--ledger-key", "k", "--json").stdout
+    assert [left["charges"] for left in json.loads(shown)] == [0]

@@ -66,6 +66,10 @@ def test_cells_of_sqlite_are_read_one_by_one(run, tmp_path, odd):
     assert status(run, tmp_path, f"sqlite://{tmp_path}/t.db#t", *QUICK) == (0, "proven")
     with pytest.raises(InputError, match="each cell has a type of its own"):
         HistogramSynthesizer(schema=Schema((x, Y), label="y")).fit_source(f"sqlite://{tmp_path}/t.db#t")
+    # Without a schema too, where ranges and categories are paid for.
+    paid = ("--set", "domains=private", "--set", "delta=1e-6", "--epsilon", "1000", "--overwrite")
+    command = ("-l", "y", "--method", "histograms", "--out", "r.csv", *paid)
+    assert status(run, tmp_path, f"sqlite://{tmp_path}/t.db#t", *command) == (0, "proven")
 
 
 def test_a_label_that_is_paid_for_is_not_looked_at_before(run, tmp_path):

@@ -229,6 +229,8 @@ def test_kinds_by_the_vote_of_the_rows(values, kind, facts):
         (series, False),
         (pd.Series([*series, "odd"], dtype=object), False),
         (pd.Series([*series, *[None] * 3_000]), True),
+        # Marks that a reader keeps where no other row is a number.
+        (pd.Series([*series, *["NA", "nan", "#N/A"] * 1_000], dtype=object), True),
     ):
         X = pd.DataFrame({"x": column_values})
         found = private_kinds(X, ["x"], accountant=Accountant(1.0, random_state=0), share=1.0)["x"]

@@ -181,6 +181,11 @@ def test_categories_do_not_depend_on_how_they_are_stored(dtype):
     assert private_categories(values, accountant=accountant) == ["0", "1", "2"]
 
 
+def test_a_mark_of_a_missing_value_is_no_category():
+    values = pd.Series(["NA", "nan", "", "x"] * 2_000)
+    assert private_categories(values, accountant=Accountant(1.0, 1e-9, random_state=0)) == ["x"]
+
+
 def test_class_counts_add_up_and_none_is_empty():
     codes = np.repeat([0, 1], [90, 10])
     for seed in range(50):

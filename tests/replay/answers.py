@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 from opendp.mod import Measurement
 
-from oversafe.data.cells import cell_keys
 from oversafe.learn.base import PrivateLearner
 from oversafe.learn.features import FeatureMap
 from oversafe.privacy import accountant, estimates, gradients, mechanisms, noise
@@ -202,7 +201,7 @@ class Transcript:
         """Return what takes the place of the search for frequent values, of which a mechanism sees counts alone."""
 
         def found(values: Any, **settings: Any) -> Any:
-            keys = pd.factorize(cell_keys(pd.Series(values)))[1]
+            keys = pd.factorize(estimates.category_keys(values))[1]
             self.keys = tuple(str(key) for key in keys)
             return find(values, **settings)
 

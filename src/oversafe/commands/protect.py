@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import warnings
 from collections.abc import Callable
@@ -227,6 +228,7 @@ def protect(
         assert declared is not None
         for sentence in doubts(declared):
             note(sentence)
+    _check_fits(rows, len(frame.columns))
     _warn_of_a_weak_promise(protector.get_params())
     with when_stopped(_charged_since(account)), progress(f"Protecting with {method}") as show, ledger_notes():
         # Said above, of all rows.
@@ -292,6 +294,20 @@ def protect(
     if account is not None:
         typer.echo(f"Budget: {account.remaining()}")
         echo_composition(account.remaining())
+
+
+def _check_fits(rows: int | None, n_columns: int) -> None:
+    """Refuse more rows than memory holds, before a budget is charged for them."""
+    # Windows does not tell.
+    if rows is None or not hasattr(os, "sysconf"):
+        return
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    # A number has eight bytes.
+    if (needed := 8 * rows * n_columns) > memory:
+        raise InputError(
+            f"--rows {rows} was given, which takes {needed / 1e9:,.0f} GB or more where {memory / 1e9:,.0f} GB are there; "
+            "ask for fewer rows"
+        )
 
 
 def _check_decimal(table: str, separator: str | None, decimal: str | None) -> None:

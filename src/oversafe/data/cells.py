@@ -185,6 +185,11 @@ def cell_key(value: Any, decimal: str = ".", dates: DateOrder | None = None) -> 
     return None if number != number else _number_key(number)
 
 
+def is_marker(value: Any) -> bool:
+    """Return whether a value is a text that stands for a missing one, as it does in a column of numbers."""
+    return isinstance(value, str) and value.strip(_SPACE) in MISSING_MARKERS
+
+
 def is_name(value: Any) -> bool:
     """Return whether a value is a text that is neither a number, a truth value nor a date."""
     return (

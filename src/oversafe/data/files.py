@@ -176,7 +176,7 @@ def read_as_text(
     decimal: str | None = None,
     encoding: str | None = None,
 ) -> pd.DataFrame:
-    """Return the table in a source, of a CSV file every cell as text, so that no row decides how another is read."""
+    """Return the table in a source, of a CSV file or SQLite every cell as text: no row decides how another is read."""
     return _read_untold(source, separator=separator, decimal=decimal, encoding=encoding, as_text=True)
 
 
@@ -213,7 +213,7 @@ def _read(source: str | os.PathLike[str] | pa.Table, **csv_options: Any) -> tupl
     if isinstance(source, pa.Table):
         return source, "the table"
     if isinstance(source, str) and URL.match(source):
-        return read_database(source, as_text="file" in csv_options)
+        return read_database(source, as_text="file" in csv_options or csv_options.get("as_text", False))
     if not isinstance(source, str | os.PathLike):
         raise InputError(
             f"the source is a {type(source).__name__}; give a path or a database URL with #table"

@@ -13,7 +13,7 @@ from pandas.api import types
 
 from oversafe.checks import check_choice, check_count
 from oversafe.data.bins import Bins
-from oversafe.data.cells import FileFormat, cell_key, cell_keys
+from oversafe.data.cells import FileFormat, cell_key
 from oversafe.data.column import Column, as_number
 from oversafe.data.encode import column_codes, column_values, domain_codes
 from oversafe.data.labels import check_class_spellings, check_labels, declared_classes
@@ -21,7 +21,7 @@ from oversafe.data.misfits import warn_of_columns, warn_of_labels
 from oversafe.data.schema import Schema, features_of
 from oversafe.errors import InputError
 from oversafe.privacy.accountant import Accountant
-from oversafe.privacy.estimates import private_bounds, private_categories, private_quantiles
+from oversafe.privacy.estimates import category_keys, private_bounds, private_categories, private_quantiles
 from oversafe.privacy.kinds import private_kinds, rows_for_kinds
 from oversafe.text import MOST_NAMES, listed
 
@@ -396,7 +396,7 @@ def _with_categories(column: Column, values: pd.Series, pay: _Payment, *, declar
     # Rows whose value is too rare to be named are missing, unless that was ruled out.
     missing = column.missing if declared else True
     if pay.accountant.pure:
-        keys = sorted(set(cell_keys(values).dropna()))
+        keys = sorted(set(category_keys(values).dropna()))
         return replace(column, kind="categorical", missing=missing, categories=tuple(keys), domain="data")
     found = private_categories(
         values,

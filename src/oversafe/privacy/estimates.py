@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oversafe.data.cells import cell_keys
+from oversafe.data.cells import cell_keys, is_marker
 from oversafe.errors import InputError
 from oversafe.privacy.accountant import Accountant
 
@@ -96,7 +96,8 @@ def private_categories(
     Parameters
     ----------
     values : Series or array of shape (n_rows,)
-        Of any kind; 1, 1.0, True, "1" and "01" are the same value.
+        Of any kind; 1, 1.0, True, "1" and "01" are the same value, and "NA" or "" is none: other rows decide whether a
+        reader keeps them as texts.
     accountant : Accountant
         Who pays; it needs a delta above 0.
     share : float, default=1.0
@@ -108,8 +109,7 @@ def private_categories(
     what : str
         For the record.
     """
-    keys = cell_keys(pd.Series(values))
-    codes, distinct = pd.factorize(keys)
+    codes, distinct = pd.factorize(category_keys(values))
     counts = np.bincount(codes[codes >= 0], minlength=len(distinct))
     noisy = accountant.frequent(
         counts,
@@ -119,6 +119,12 @@ def private_categories(
         delta_paid=delta_paid,
     )
     return sorted(str(key) for key in np.asarray(distinct, dtype=object)[noisy > 0])
+
+
+def category_keys(values: Any) -> pd.Series:
+    """Return what each value is, as text; None for what is missing, also where a reader left its mark as text."""
+    keys = cell_keys(pd.Series(values))
+    return keys.where(~keys.isin([key for key in keys.unique() if is_marker(key)]), None)
 
 
 def private_bounds(

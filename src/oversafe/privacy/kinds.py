@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
+from oversafe.data.cells import is_marker
 from oversafe.data.column import RESOLUTIONS, Column, as_number
 from oversafe.data.dates import as_date
 from oversafe.privacy.accountant import Accountant
@@ -112,7 +113,7 @@ def _cell(value: Any) -> int:
         if number == number:
             return int(_number_cells(np.array([number]))[0])
     if isinstance(value, str):
-        if value.strip().lower() in ("nan", ""):
+        if is_marker(value):
             return _MISSING
     elif not isinstance(value, date | np.datetime64):
         return _TEXT
