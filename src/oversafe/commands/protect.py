@@ -305,8 +305,8 @@ def _check_fits(rows: int | None, n_columns: int) -> None:
     # A number has eight bytes.
     if (needed := 8 * rows * n_columns) > memory:
         raise InputError(
-            f"--rows {rows} was given, which takes {needed / 1e9:,.0f} GB or more where {memory / 1e9:,.0f} GB are there; "
-            "ask for fewer rows"
+            f"--rows {rows} was given, which takes {needed / 1e9:,.0f} GB or more, and the machine has "
+            f"{memory / 1e9:,.0f} GB; ask for fewer rows"
         )
 
 
