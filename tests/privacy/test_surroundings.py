@@ -1,5 +1,10 @@
 """A guarantee knows of the searches and pipelines that a fit is part of."""
 
+import functools
+import importlib.util
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -31,9 +36,16 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 from oversafe.data import Column, Schema
 from oversafe.errors import InputError
 from oversafe.experiment import run_grid
-from oversafe.learn import PrivateBaggingClassifier, PrivateLogisticRegression, TuningWarning
+from oversafe.learn import (
+    BalancedSynthesisClassifier,
+    PrivateBaggingClassifier,
+    PrivateClassifier,
+    PrivateLogisticRegression,
+    TuningWarning,
+)
 from oversafe.privacy import Ledger
 from oversafe.privacy.guarantee import OVER_THE_REALS
+from oversafe.privacy.surroundings import VOUCHED
 from oversafe.protect import SMOTE, GaussianCopula, HistogramSynthesizer
 
 CLASSES = ["rare", "usual"]
@@ -366,3 +378,72 @@ def test_one_job_is_done_on_the_spot_and_own_workers_are_known(data):
         for function, expected in ((alone, "proven"), (voting, "nominal")):
             found = run_grid(function, {"C": [0.1, 1.0]}, n_jobs=2, progress=False)
             assert found["promise"].tolist() == [expected, expected]
+
+
+class Repeats(BaseEstimator):
+    """Fits three times and keeps the last."""
+
+    def __init__(self, model=None):
+        self.model = model
+
+    def fit(self, X, y=None):
+        self.model_ = [clone(self.model).fit(X, y) for _ in range(3)][-1]
+        return self
+
+
+def in_a_thread(model, X, y):
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(model.fit, X, y).result()
+
+
+def in_a_process(model, X, y):
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as processes:
+        return processes.submit(model.fit, X, y).result()
+
+
+def inside_of_a_package(model, X, y, folder):
+    package = folder / "site-packages" / "looping"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("def fitted(fit, *rows): return [fit(*rows) for _ in range(3)][-1]")
+    spec = importlib.util.spec_from_file_location("looping", package / "__init__.py")
+    looping = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(looping)
+    return looping.fitted(model.fit, X, y)
+
+
+UNKNOWN = {
+    "Repeats": lambda model, X, y, folder: Repeats(model).fit(X, y).model_,
+    "looping": inside_of_a_package,
+    "worker process or thread": lambda model, X, y, folder: in_a_thread(model, X, y),
+    "process": lambda model, X, y, folder: in_a_process(model, X, y),
+}
+
+
+@pytest.mark.parametrize("make", [learner, synthesizer], ids=["learner", "synthesizer"])
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_what_is_not_known_makes_a_guarantee_nominal_unless_the_user_vouches(data, tmp_path, name, make):
+    X, y = data
+    make = functools.partial(make, X) if make is synthesizer else make
+    for word, status in (("checked", "nominal"), ("vouched", "proven")):
+        promised = UNKNOWN[name](make(call_context=word), X, y, tmp_path / word).guarantee_
+        assert promised.status == status
+        assert (name in promised.caveats[0]) == (word == "checked")
+        assert (VOUCHED in promised.caveats) == (word == "vouched")
+
+
+def test_the_users_word_is_for_what_is_not_known(data, tmp_path):
+    X, y = data
+    assert VOUCHED not in learner(call_context="vouched").fit(X, y).guarantee_.caveats
+    with pytest.raises(InputError, match="call_context = 'trusted' was given"):
+        learner(call_context="trusted").fit(X, y)
+    with pytest.warns(TuningWarning):
+        search = GridSearchCV(learner(call_context="vouched"), {"C": [1.0, 2.0]}, cv=KFold(2)).fit(X, y)
+    assert search.best_estimator_.guarantee_.status == "nominal"
+    # A bag, a choice and a synthesis hand it on.
+    bag = PrivateBaggingClassifier(learner(), n_estimators=2, classes=CLASSES, call_context="vouched")
+    balanced = BalancedSynthesisClassifier(synthesizer(X), n_samples=40, call_context="vouched")
+    chosen = PrivateClassifier(schema=synthesizer(X).schema, classes=CLASSES, call_context="vouched")
+    for model in (bag, balanced, chosen):
+        table = X if model is bag else pd.DataFrame(X, columns=["x0", "x1"])
+        assert VOUCHED in in_a_thread(model, table, y).guarantee_.caveats
+        assert model.guarantee_.status == "proven"

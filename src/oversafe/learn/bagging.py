@@ -20,6 +20,7 @@ from oversafe.learn.linear import PrivateLogisticRegression
 from oversafe.privacy.bagging import PUBLIC_LABELS
 from oversafe.privacy.guarantee import Guarantee, approximate_event, composed_epsilon, pure_event
 from oversafe.privacy.ledger import pay
+from oversafe.privacy.surroundings import CallContext
 
 FloatArray = NDArray[np.float64]
 Sampling = Literal["subsample", "disjoint", "stratified"]
@@ -55,7 +56,7 @@ class PrivateBaggingClassifier(PrivateLearner):
         ones. No record is drawn twice, as it would count twice.
     voting : {"soft", "hard"}, default="soft"
         Whether probabilities are averaged or classes counted.
-    schema, classes, ledger, random_state
+    schema, classes, ledger, call_context, random_state
         As in :class:`PrivateLogisticRegression`; the schema is the learner's when not given.
     n_jobs : int, optional
         As in joblib.
@@ -99,6 +100,7 @@ class PrivateBaggingClassifier(PrivateLearner):
         classes: Sequence[Any] | None = None,
         n_jobs: int | None = None,
         ledger: Any = None,
+        call_context: CallContext = "checked",
     ):
         self.estimator = estimator
         self.n_estimators = n_estimators
@@ -112,6 +114,7 @@ class PrivateBaggingClassifier(PrivateLearner):
         self.classes = classes
         self.n_jobs = n_jobs
         self.ledger = ledger
+        self.call_context = call_context
 
     def _fit(
         self, table: Any, codes: NDArray[np.int64], schema: Schema | None, caveats: list[str]
@@ -141,7 +144,7 @@ class PrivateBaggingClassifier(PrivateLearner):
             basis=_BASES[self.sampling].format(count=count, share=float(self.max_samples)),
             event=event,
         ).weaken(*dict.fromkeys(caveats))
-        guarantee = guarantee.assuming(*self._assumed)
+        guarantee = guarantee.assuming(*self._assumed, *self._word)
         self.ledger_entry_ = pay(self.ledger, guarantee, what=type(self).__name__)
         # Without a seed numpy takes its entropy from the operating system.
         rng = np.random.default_rng(self.random_state)
@@ -223,6 +226,8 @@ class PrivateBaggingClassifier(PrivateLearner):
     def _base(self, epsilon: float, delta: float) -> Any:
         base = clone(self._inner())
         settings = {"epsilon": epsilon, "delta": delta, "classes": self.classes_.tolist()}
+        # The bag speaks for what is around its parts.
+        settings["call_context"] = self.call_context
         if self._schema is not None:
             settings["schema"] = self._schema
         known = base.get_params()

@@ -20,6 +20,7 @@ from oversafe.data.schema import Schema, check_table
 from oversafe.errors import InputError
 from oversafe.learn.base import private_tags, refuse_persons, refuse_weights
 from oversafe.privacy.ledger import DatasetLedger
+from oversafe.privacy.surroundings import CallContext
 from oversafe.protect.base import Synthesizer
 from oversafe.protect.mixture import PrivateMixture
 
@@ -58,6 +59,9 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
         How many synthetic rows the classifier learns from, all classes together.
     ledger : DatasetLedger, optional
         The budget that every fit is charged to before its noise is drawn.
+    call_context : {"checked", "vouched"}, default="checked"
+        What is done to the data around a fit: "checked" makes the guarantee nominal inside of anything that is not
+        known; with "vouched" you state that nothing of that kind looks at them, and the guarantee says so.
     random_state : int, optional
         Makes the fit repeatable, for experiments; the guarantee is then nominal.
 
@@ -95,6 +99,7 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
         classes: Sequence[Any] | None = None,
         n_samples: int = _ROWS,
         ledger: DatasetLedger | None = None,
+        call_context: CallContext = "checked",
         random_state: int | None = None,
     ):
         self.synthesizer = synthesizer
@@ -105,6 +110,7 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
         self.classes = classes
         self.n_samples = n_samples
         self.ledger = ledger
+        self.call_context = call_context
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, **refused: Any) -> BalancedSynthesisClassifier:
@@ -168,6 +174,8 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
             for name in ("delta", "schema", "classes", "ledger", "random_state")
             if (value := getattr(self, name)) is not None
         }
+        if self.call_context != "checked":
+            given["call_context"] = self.call_context
         if unknown := [name for name in given if name not in known]:
             raise InputError(f"the synthesizer {type(inner).__name__} has no {unknown[0]}; leave it out here")
         return inner.set_params(**given)

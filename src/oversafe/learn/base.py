@@ -43,7 +43,7 @@ from oversafe.privacy.guarantee import (
 from oversafe.privacy.ledger import pay
 from oversafe.privacy.mechanisms import noisy_counts
 from oversafe.privacy.persons import check_persons
-from oversafe.privacy.surroundings import surrounding_caveats, warn_if_tuned
+from oversafe.privacy.surroundings import CallContext, context_of, warn_if_tuned
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -62,7 +62,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
 
     A subclass writes ``_fit``, which calls ``_promise`` with everything that it is about to spend before it draws any
     noise and returns the guarantee, and ``_scores``. Its constructor has ``epsilon``, ``delta``, ``classes``,
-    ``schema``, ``ledger`` and ``random_state``.
+    ``schema``, ``ledger``, ``call_context`` and ``random_state``.
 
     Attributes
     ----------
@@ -81,9 +81,12 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
     classes: Sequence[Any] | None
     schema: Schema | None
     ledger: Any
+    call_context: CallContext
     random_state: int | None
     # What the proof takes for granted.
     _assumed: tuple[str, ...] = ()
+    # What the user vouched for.
+    _word: tuple[str, ...] = ()
 
     def fit(self, X: Any, y: Any, **refused: Any) -> Self:
         """Learn to tell the classes apart.
@@ -103,7 +106,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         self._check_budget()
         if self.epsilon is not None:
             refuse_persons(self, self._given_schema())
-        caveats = surrounding_caveats()
+        caveats, self._word = context_of(self.call_context)
         warn_if_tuned(caveats)
         table, schema, found = self._read_table(X)
         caveats += found
@@ -305,7 +308,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
             basis=f"{basis}; epsilon is spent on {looks}" if len(spent) > 1 else basis,
             event=event,
         ).weaken(*dict.fromkeys(caveats))
-        guarantee = guarantee.assuming(*self._assumed)
+        guarantee = guarantee.assuming(*self._assumed, *self._word)
         self.ledger_entry_ = pay(self.ledger, guarantee, what=type(self).__name__)
         return guarantee
 

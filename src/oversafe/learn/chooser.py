@@ -22,6 +22,7 @@ from oversafe.learn.linear import PrivateLogisticRegression
 from oversafe.privacy.domains import TooFewRowsError
 from oversafe.privacy.guarantee import check_delta, check_epsilon
 from oversafe.privacy.ledger import DatasetLedger
+from oversafe.privacy.surroundings import CallContext
 from oversafe.protect.counting import DEFAULT_DELTA
 from oversafe.protect.mixture import PrivateMixture
 
@@ -144,6 +145,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         The share of the rarest class, as publicly known: a rough figure is enough.
     ledger : DatasetLedger, optional
         The budget that the fit is charged to before its noise is drawn.
+    call_context : {"checked", "vouched"}, default="checked"
+        What is done to the data around a fit: "checked" makes the guarantee nominal inside of anything that is not
+        known; with "vouched" you state that nothing of that kind looks at them, and the guarantee says so.
     random_state : int, optional
         Makes the fit repeatable, for experiments; the guarantee is then nominal.
 
@@ -185,6 +189,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         classes: Sequence[Any] | None = None,
         rare_share: float | None = None,
         ledger: DatasetLedger | None = None,
+        call_context: CallContext = "checked",
         random_state: int | None = None,
     ):
         self.epsilon = epsilon
@@ -193,6 +198,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         self.classes = classes
         self.rare_share = rare_share
         self.ledger = ledger
+        self.call_context = call_context
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, **refused: Any) -> PrivateClassifier:
@@ -210,7 +216,11 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
         refuse_persons(self, self.schema)
         choice = self._choose(X, y)
         inner = choice.classifier.set_params(
-            schema=self.schema, classes=self.classes, ledger=self.ledger, random_state=self.random_state
+            schema=self.schema,
+            classes=self.classes,
+            ledger=self.ledger,
+            call_context=self.call_context,
+            random_state=self.random_state,
         )
         if isinstance(inner, BalancedSynthesisClassifier) and self.schema is None:
             inner.set_params(synthesizer=PrivateMixture(domains="private"))

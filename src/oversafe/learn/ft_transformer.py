@@ -26,7 +26,7 @@ from oversafe.learn.features import learn_features, resolve_scaling
 from oversafe.privacy.gradients import NoisyGradient, noise_for_steps, seeded_torch
 from oversafe.privacy.guarantee import Guarantee, check_delta, check_epsilon
 from oversafe.privacy.noise import random_source
-from oversafe.privacy.surroundings import TUNED
+from oversafe.privacy.surroundings import TUNED, CallContext
 
 if TYPE_CHECKING:
     import torch
@@ -97,6 +97,9 @@ class PrivateFTTransformer(PrivateLearner):
         The labels that exist, when they are public; also taken from the schema's label.
     ledger : optional
         A budget that is charged before any noise is drawn.
+    call_context : {"checked", "vouched"}, default="checked"
+        What is done to the data around a fit: "checked" makes the guarantee nominal inside of anything that is not
+        known; with "vouched" you state that nothing of that kind looks at them, and the guarantee says so.
 
     Attributes
     ----------
@@ -150,6 +153,7 @@ class PrivateFTTransformer(PrivateLearner):
         schema: Schema | None = None,
         classes: Sequence[Any] | None = None,
         ledger: Any = None,
+        call_context: CallContext = "checked",
     ):
         self.epsilon = epsilon
         self.delta = delta
@@ -167,6 +171,7 @@ class PrivateFTTransformer(PrivateLearner):
         self.schema = schema
         self.classes = classes
         self.ledger = ledger
+        self.call_context = call_context
 
     # ------------------------------------------------------------------------------------------- the fit
 

@@ -25,6 +25,7 @@ from oversafe.learn.objective import Calibration, LossName, Method, Risk, calibr
 from oversafe.learn.solver import Problem
 from oversafe.privacy.guarantee import OVER_THE_REALS, Guarantee
 from oversafe.privacy.noise import gaussian, random_source, spherical_laplace
+from oversafe.privacy.surroundings import CallContext
 
 FloatArray = NDArray[np.float64]
 ClassWeight = Literal["balanced", "threshold"] | Mapping[Any, float] | None
@@ -352,6 +353,9 @@ class PrivateLogisticRegression(_PrivateLinear):
         The constant that stands for the intercept in each record; a share of ``data_norm`` when not given.
     ledger : optional
         A budget that is charged before any noise is drawn.
+    call_context : {"checked", "vouched"}, default="checked"
+        What is done to the data around a fit: "checked" makes the guarantee nominal inside of anything that is not
+        known; with "vouched" you state that nothing of that kind looks at them, and the guarantee says so.
 
     Attributes
     ----------
@@ -415,6 +419,7 @@ class PrivateLogisticRegression(_PrivateLinear):
         fit_intercept: bool = True,
         intercept_scaling: float | None = None,
         ledger: Any = None,
+        call_context: CallContext = "checked",
     ):
         self.epsilon = epsilon
         self.delta = delta
@@ -430,6 +435,7 @@ class PrivateLogisticRegression(_PrivateLinear):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.ledger = ledger
+        self.call_context = call_context
 
     def _loss(self, n_classes: int) -> LossName:
         return "logistic" if n_classes == 2 else "softmax"
@@ -455,7 +461,7 @@ class PrivateLinearSVC(_PrivateLinear):
         How many random frequencies; each gives two columns, a cosine and a sine.
     width : float, default=0.5
         Half the width of the part of the loss that is bent, around the margin 1.
-    scaling, schema, classes, fit_intercept, intercept_scaling, ledger
+    scaling, schema, classes, fit_intercept, intercept_scaling, ledger, call_context
         As in :class:`PrivateLogisticRegression`.
 
     Attributes
@@ -509,6 +515,7 @@ class PrivateLinearSVC(_PrivateLinear):
         fit_intercept: bool = True,
         intercept_scaling: float | None = None,
         ledger: Any = None,
+        call_context: CallContext = "checked",
     ):
         self.epsilon = epsilon
         self.delta = delta
@@ -528,6 +535,7 @@ class PrivateLinearSVC(_PrivateLinear):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.ledger = ledger
+        self.call_context = call_context
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the logistic function of twice the margin, in the order of ``classes_``; it is not calibrated."""

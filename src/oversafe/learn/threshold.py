@@ -17,6 +17,7 @@ from oversafe.learn.features import FeatureMap, learn_features
 from oversafe.privacy.accountant import Accountant
 from oversafe.privacy.guarantee import Guarantee, check_delta, check_epsilon
 from oversafe.privacy.noise import random_source
+from oversafe.privacy.surroundings import CallContext
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -45,7 +46,7 @@ class PrivateThresholdClassifier(PrivateLearner):
     gamma : float, default=0.5
         The threshold is at ``gamma * mean_1 + (1 - gamma) * mean_0``; below one half it favours the second class. With
         more than two classes it must be one half.
-    data_norm, scaling, schema, classes, ledger, random_state
+    data_norm, scaling, schema, classes, ledger, call_context, random_state
         As in :class:`PrivateLogisticRegression`.
 
     Attributes
@@ -95,6 +96,7 @@ class PrivateThresholdClassifier(PrivateLearner):
         schema: Schema | None = None,
         classes: Sequence[Any] | None = None,
         ledger: Any = None,
+        call_context: CallContext = "checked",
     ):
         self.epsilon = epsilon
         self.delta = delta
@@ -105,6 +107,7 @@ class PrivateThresholdClassifier(PrivateLearner):
         self.schema = schema
         self.classes = classes
         self.ledger = ledger
+        self.call_context = call_context
 
     def _fit(
         self, table: Any, codes: NDArray[np.int64], schema: Schema | None, caveats: list[str]

@@ -1,14 +1,24 @@
-"""What else is done to the data around a private fit: searches, calibrations, and earlier steps of a pipeline."""
+"""What else is done to the data around a private fit: searches, calibrations, and earlier steps of a pipeline.
+
+Whoever calls a fit may fit it many times, choose by what comes out, or hand over rows that it made of others. So a
+fit is private by itself only where everything on the stack is known to do none of that; anything else makes the
+guarantee nominal, unless the user vouches for it.
+"""
 
 from __future__ import annotations
 
 import sys
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from pathlib import PurePath
+from typing import Any, Literal, get_args
 from weakref import WeakSet
 
 import numpy as np
+
+from oversafe.checks import check_choice
+
+CallContext = Literal["checked", "vouched"]
 
 TUNED = (
     "the settings or columns were chosen by a search over fits to the same data, each of which costs privacy that this "
@@ -38,7 +48,16 @@ _FOLDED = (
     "KFold or ShuffleSplit"
 )
 _HIDDEN = (
-    "fitted in a worker process or thread, where what was done around it cannot be seen; fit with n_jobs=1"
+    "fitted in a worker process or thread, where what was done around it cannot be seen; fit with n_jobs=1, or say "
+    "call_context='vouched'"
+)
+_UNKNOWN = (
+    "fitted inside of what is not known, which may look at the data or fit to them several times; if it does neither, "
+    "say call_context='vouched': "
+)
+# What the user says of both.
+VOUCHED = (
+    "whoever made the fit vouches that nothing around it looks at the data or fits to them several times"
 )
 _WARNINGS = {
     TUNED: "a search over settings or columns fits a private model many times, and every fit costs privacy; the "
@@ -67,10 +86,69 @@ _CALLS = {
     "RUSBoostClassifier.fit": _FED_BACK,
 }
 # Calls that fit a model to each of several parts of the rows, and the ways to part them that look at no value.
-_BY_FOLDS = {"cross_validate", "cross_val_predict", "learning_curve", "permutation_test_score"}
+_BY_FOLDS = {
+    "cross_validate",
+    "cross_val_score",
+    "cross_val_predict",
+    "learning_curve",
+    "permutation_test_score",
+}
 _BY_PLACE = {"KFold", "RepeatedKFold", "ShuffleSplit", "LeaveOneOut", "LeavePOut", "TimeSeriesSplit"}
 # Where joblib runs work that was handed out; with Dask it has a call of its own.
 _BATCHES = {"BatchedCalls.__call__", "Batch.__call__"}
+# Where a thread or a process begins, so that what started it is not on the stack.
+_BEGINNINGS = {
+    ("threading", "Thread._bootstrap"),
+    ("multiprocessing.process", "BaseProcess._bootstrap"),
+    ("concurrent.futures.process", "_process_worker"),
+    ("joblib.externals.loky.process_executor", "_process_worker"),
+}
+# Packages that run a user's code and see nothing of the data: shells, notebooks, test runners, command lines.
+_RUNNERS = frozenset(
+    (
+        *(
+            "IPython",
+            "ipykernel",
+            "traitlets",
+            "tornado",
+            "nbclient",
+            "debugpy",
+            "streamlit",
+            "typer",
+            "click",
+        ),
+        *(
+            "pytest",
+            "_pytest",
+            "pluggy",
+            "xdist",
+            "execnet",
+            "hypothesis",
+            "coverage",
+            "sphinx",
+            "sphinx_gallery",
+        ),
+    )
+)
+# Calls that fit what they are given, as often as the guarantees count; of pipelines, folds and chains more is asked.
+_PIPELINE = {f"Pipeline.{name}" for name in ("fit", "_fit", "fit_transform", "fit_predict", "fit_resample")}
+_HARMLESS = {
+    "sklearn.base": {"_fit_context.<locals>.decorator.<locals>.wrapper", "TransformerMixin.fit_transform"},
+    "sklearn.utils._set_output": {"_wrap_method_output.<locals>.wrapped"},
+    "sklearn.utils._param_validation": {"validate_params.<locals>.decorator.<locals>.wrapper"},
+    "sklearn.utils.parallel": {"_FuncWrapper.__call__", "Parallel.__call__"},
+    "sklearn.pipeline": {*_PIPELINE, "_fit_transform_one", "_fit_transform_one_with_callbacks"},
+    "imblearn.pipeline": {*_PIPELINE, "_fit_transform_one", "_fit_resample_one"},
+    "sklearn.model_selection._validation": {*_BY_FOLDS, "_fit_and_score", "_fit_and_predict"},
+    "sklearn.model_selection._classification_threshold": {
+        *("BaseThresholdClassifier.fit", "FixedThresholdClassifier._fit"),
+    },
+    "sklearn.multioutput": {
+        *("MultiOutputClassifier.fit", "_MultiOutputEstimator.fit", "_fit_estimator"),
+        *("ClassifierChain.fit", "_BaseChain.fit"),
+    },
+    "sklearn.feature_selection._from_model": {"SelectFromModel.fit"},
+}
 # Work that this package hands out: what it fits in order to measure, and the parts of a bag, for which the bag speaks.
 _OWN_WORK = (
     "oversafe.attack.",
@@ -88,18 +166,26 @@ class TuningWarning(UserWarning):
     """A private model is fitted many times, or something around it is fitted without privacy: both cost privacy."""
 
 
-def surrounding_caveats() -> list[str]:
-    """Return what limits the guarantee of a fit because of where it is called from."""
+def context_of(word: CallContext) -> tuple[list[str], tuple[str, ...]]:
+    """Return what limits the guarantee of a fit because of where it is called from, and what the user vouches for.
+
+    The user's word is for what cannot be known; what is known to cost privacy stays nominal.
+    """
+    check_choice("call_context", word, get_args(CallContext))
     found = dict.fromkeys(caveat for frame in _frames() if (caveat := _limit(frame)) is not None)
     caveats = sorted(found, key=lambda caveat: caveat not in _WARNINGS)
-    if _in_worker():
-        caveats.append(_HIDDEN)
     steps = _earlier_steps()
     if learning := list(dict.fromkeys(name for step in steps for name in _learning(step))):
         caveats.append(_STEPS + ", ".join(learning))
     if making := list(dict.fromkeys(type(step).__name__ for step in steps if _is_proven(step))):
         caveats.append(_MADE + ", ".join(making))
-    return caveats
+    doubts = [_HIDDEN] if _in_worker() else []
+    # Where something is known to be wrong, the calls that belong to it are no news.
+    if not caveats and (unknown := list(dict.fromkeys(filter(None, map(_unknown, _frames()))))):
+        doubts.append(_UNKNOWN + ", ".join(unknown))
+    if word == "vouched":
+        return caveats, (VOUCHED,) if doubts else ()
+    return caveats + doubts, ()
 
 
 def warn_if_tuned(caveats: list[str] | tuple[str, ...]) -> None:
@@ -128,15 +214,37 @@ def _in_worker() -> bool:
     """
     hidden, work = False, ""
     for frame in _frames():
-        module = frame.f_globals.get("__name__") or ""
-        if not module.startswith("joblib."):
-            work = f"{module}.{frame.f_code.co_qualname}"
-        elif frame.f_code.co_qualname in _BATCHES:
-            hidden = not work.startswith(_OWN_WORK)
-        elif frame.f_code.co_qualname == "Parallel.__call__":
-            # The work is done on the spot, or the worker began a further round of it.
-            hidden = False
+        module, name = frame.f_globals.get("__name__") or "", frame.f_code.co_qualname
+        if (module, name) in _BEGINNINGS:
+            hidden = hidden or not work.startswith((*_OWN_WORK, *_RUNNERS))
+        elif module.startswith("joblib."):
+            if name in _BATCHES:
+                hidden = not work.startswith(_OWN_WORK)
+            elif name == "Parallel.__call__":
+                # The work is done on the spot, or the worker began a further round of it.
+                hidden = False
+        elif module.partition(".")[0] not in ("threading", "multiprocessing", "concurrent"):
+            work = f"{module}.{name}"
     return hidden
+
+
+def _unknown(frame: Any) -> str | None:
+    """Return the name of a call that may do anything with what it fits; None if it is the user's, or does not.
+
+    A function of the user's own file is read by the user alone. What has a method ``fit`` is a wrapper, whosever it is.
+    """
+    module, name = frame.f_globals.get("__name__") or "", frame.f_code.co_qualname
+    package = module.partition(".")[0]
+    if package in ("oversafe", "joblib") or package in _RUNNERS or package in sys.stdlib_module_names:
+        return None
+    first = frame.f_locals.get(frame.f_code.co_varnames[0]) if frame.f_code.co_argcount else None
+    wraps = hasattr(type(first), "fit")
+    if package in ("sklearn", "imblearn"):
+        known = name in _HARMLESS.get(module, ())
+    else:
+        installed = {"site-packages", "dist-packages"} & set(PurePath(frame.f_code.co_filename).parts)
+        known = not wraps and (package == "__main__" or not installed)
+    return None if known else type(first).__name__ if wraps else package
 
 
 def _limit(frame: Any) -> str | None:

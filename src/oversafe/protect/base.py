@@ -27,7 +27,7 @@ from oversafe.errors import InputError
 from oversafe.privacy.guarantee import STRICT, UNLABELLED, Guarantee
 from oversafe.privacy.ledger import pay
 from oversafe.privacy.persons import check_persons, limit_rows
-from oversafe.privacy.surroundings import surrounding_caveats, warn_if_tuned
+from oversafe.privacy.surroundings import context_of, warn_if_tuned
 
 Material = tuple[pd.DataFrame, pd.Series]
 # imbalanced-learn's words for balance, of those that make sense where all rows are new.
@@ -210,6 +210,7 @@ class Synthesizer(Protector):
     class_counts_: NDArray[np.int64]
     # What limits the guarantee because of where the fit was called from.
     _caveats: Sequence[str] = ()
+    _word: tuple[str, ...] = ()
     sampling_strategy: str | float | Mapping[Any, int] | None
     random_state: int | None
 
@@ -223,7 +224,7 @@ class Synthesizer(Protector):
         y : Series or array of shape (n_rows,)
             The class of each row; numbers or text.
         """
-        self._caveats = surrounding_caveats()
+        self._caveats, self._word = context_of(getattr(self, "call_context", "checked"))
         table, labels, self._shape = self._read(X, y)
         table, labels = texts_read(table, labels, getattr(self, "schema", None))
         self._check_strategy()
@@ -258,7 +259,8 @@ class Synthesizer(Protector):
             STRICT: self.odd_cells_refused,
         }
         caveats = [*(caveat for caveat, holds in known.items() if holds), *self._caveats]
-        return guarantee.weaken(*(caveat for caveat in caveats if caveat not in guarantee.caveats))
+        weakened = guarantee.weaken(*(caveat for caveat in caveats if caveat not in guarantee.caveats))
+        return weakened.assuming(*self._word)
 
     def sample(
         self, n: int | None = None, *, class_counts: Mapping[Any, int] | None = None

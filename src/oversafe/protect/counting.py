@@ -30,7 +30,7 @@ from oversafe.privacy.domains import (
 )
 from oversafe.privacy.guarantee import Guarantee, Relation
 from oversafe.privacy.ledger import DatasetLedger
-from oversafe.privacy.surroundings import surrounding_caveats
+from oversafe.privacy.surroundings import CallContext, context_of
 from oversafe.protect.base import Material, Shape, Synthesizer
 from oversafe.text import listed
 
@@ -56,6 +56,7 @@ class CountingSynthesizer(Synthesizer):
     rows_per_person: int | None
     n_jobs: int
     ledger: DatasetLedger | None
+    call_context: CallContext
 
     # By which the fit is paid and made: the user's, or with another label.
     _declared: Schema | None
@@ -110,7 +111,7 @@ class CountingSynthesizer(Synthesizer):
             )
         from oversafe.data._sources import open_table
 
-        self._caveats = surrounding_caveats()
+        self._caveats, self._word = context_of(self.call_context)
         self._check_strategy()
         schema = replace(self.schema, label=label or self.schema.label)
         table = source if hasattr(source, "get_backend") else open_table(source)

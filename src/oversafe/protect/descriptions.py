@@ -74,6 +74,9 @@ random_state : int, optional
 ledger : DatasetLedger, optional
     The budget that every fit is charged to before its noise is drawn, from
     :meth:`Ledger.for_dataset <oversafe.privacy.Ledger.for_dataset>`.
+call_context : {"checked", "vouched"}, default="checked"
+    What is done to the data around a fit: "checked" makes the guarantee nominal inside of anything that is not
+    known; with "vouched" you state that nothing of that kind looks at them, and the guarantee says so.
 guarantee_ : Guarantee
     What the result promises.
 schema_ : Schema

@@ -15,6 +15,7 @@ from oversafe.privacy.domains import Binning, Estimate
 from oversafe.privacy.gradients import NoisyGradient, noise_for_steps
 from oversafe.privacy.guarantee import OVER_THE_REALS, Guarantee, Relation
 from oversafe.privacy.ledger import DatasetLedger
+from oversafe.privacy.surroundings import CallContext
 from oversafe.protect.adversarial import (
     AdversarialSynthesizer,
     Cells,
@@ -60,7 +61,7 @@ class DPGAN(AdversarialSynthesizer):
         Of both networks, by Adam.
     max_grad_norm : float, default=1.0
         The norm to which the gradient of each real row is shortened.
-    {sampling_strategy, relation, random_state, ledger}
+    {sampling_strategy, relation, random_state, ledger, call_context}
 
     Attributes
     ----------
@@ -90,6 +91,7 @@ class DPGAN(AdversarialSynthesizer):
         relation: Relation = "replace-one",
         random_state: int | None = None,
         ledger: DatasetLedger | None = None,
+        call_context: CallContext = "checked",
     ):
         self.epsilon = epsilon
         self.delta = delta
@@ -107,6 +109,7 @@ class DPGAN(AdversarialSynthesizer):
         self.relation = relation
         self.random_state = random_state
         self.ledger = ledger
+        self.call_context = call_context
 
     def _check_settings(self) -> None:
         check_count("epochs", self.epochs, 1)

@@ -22,6 +22,7 @@ from oversafe.privacy.domains import Binning, Estimate
 from oversafe.privacy.estimates import project, whole_shares
 from oversafe.privacy.guarantee import Relation
 from oversafe.privacy.ledger import DatasetLedger
+from oversafe.privacy.surroundings import CallContext
 from oversafe.protect.base import Material
 from oversafe.protect.counting import CountingSynthesizer
 from oversafe.protect.descriptions import PRIVATE, described
@@ -98,7 +99,7 @@ class GEM(CountingSynthesizer):
     {sampling_strategy, relation, rows_per_person}
     n_jobs : int, default=1
         How many threads count. The network is trained on as many as PyTorch is set to use.
-    {random_state, ledger}
+    {random_state, ledger, call_context}
 
     Attributes
     ----------
@@ -150,6 +151,7 @@ class GEM(CountingSynthesizer):
         n_jobs: int = 1,
         random_state: int | None = None,
         ledger: DatasetLedger | None = None,
+        call_context: CallContext = "checked",
     ):
         self.epsilon = epsilon
         self.delta = delta
@@ -172,6 +174,7 @@ class GEM(CountingSynthesizer):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.ledger = ledger
+        self.call_context = call_context
 
     def _budget(self, n_rows: int, n_columns: int, data: Material | None) -> tuple[Accountant, int]:
         for name in ("n_bins", "n_rounds", "n_products", "embedding", "n_steps"):

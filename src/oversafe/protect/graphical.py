@@ -22,6 +22,7 @@ from oversafe.privacy.domains import Binning, Estimate, drawn_values
 from oversafe.privacy.estimates import project, whole_shares
 from oversafe.privacy.guarantee import Relation
 from oversafe.privacy.ledger import DatasetLedger
+from oversafe.privacy.surroundings import CallContext
 from oversafe.protect.base import Material
 from oversafe.protect.counting import CountingSynthesizer
 from oversafe.protect.descriptions import PRIVATE, described
@@ -66,6 +67,7 @@ class _Graphical(CountingSynthesizer):
         n_jobs: int = 1,
         random_state: int | None = None,
         ledger: DatasetLedger | None = None,
+        call_context: CallContext = "checked",
     ):
         self.epsilon = epsilon
         self.delta = delta
@@ -80,6 +82,7 @@ class _Graphical(CountingSynthesizer):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.ledger = ledger
+        self.call_context = call_context
 
     @property
     def _rounds(self) -> int:
@@ -136,7 +139,7 @@ class MST(_Graphical):
     delta : float, optional
         1e-9 when not given; with 0, pure differential privacy and more noise.
     {schema, domains, classes, n_bins, binning, sampling_strategy, relation, rows_per_person, n_jobs,
-     random_state, ledger}
+     random_state, ledger, call_context}
 
     Attributes
     ----------
@@ -169,7 +172,7 @@ class AIM(_Graphical):
         How often tables are added after the tree.
     max_cells : int, default=50000
         How many cells the largest table of the model's junction tree may have.
-    {sampling_strategy, relation, rows_per_person, n_jobs, random_state, ledger}
+    {sampling_strategy, relation, rows_per_person, n_jobs, random_state, ledger, call_context}
 
     Attributes
     ----------
@@ -198,6 +201,7 @@ class AIM(_Graphical):
         n_jobs: int = 1,
         random_state: int | None = None,
         ledger: DatasetLedger | None = None,
+        call_context: CallContext = "checked",
     ):
         super().__init__(
             epsilon,
@@ -213,6 +217,7 @@ class AIM(_Graphical):
             n_jobs=n_jobs,
             random_state=random_state,
             ledger=ledger,
+            call_context=call_context,
         )
         self.n_rounds = n_rounds
         self.max_cells = max_cells

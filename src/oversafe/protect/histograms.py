@@ -16,6 +16,7 @@ from oversafe.privacy.domains import Binning, Estimate
 from oversafe.privacy.estimates import project, whole_shares
 from oversafe.privacy.guarantee import Relation
 from oversafe.privacy.ledger import DatasetLedger
+from oversafe.privacy.surroundings import CallContext
 from oversafe.protect.counting import CountingSynthesizer
 from oversafe.protect.descriptions import PRIVATE, described
 
@@ -44,7 +45,7 @@ class HistogramSynthesizer(CountingSynthesizer):
         With 0 the privacy is pure and the noise discrete Laplace; above 0 it is discrete Gaussian, which is less
         when there are many columns.
     {schema, domains, classes, n_bins, binning, sampling_strategy, relation, rows_per_person, n_jobs,
-     random_state, ledger}
+     random_state, ledger, call_context}
 
     Attributes
     ----------
@@ -80,6 +81,7 @@ class HistogramSynthesizer(CountingSynthesizer):
         n_jobs: int = 1,
         random_state: int | None = None,
         ledger: DatasetLedger | None = None,
+        call_context: CallContext = "checked",
     ):
         self.epsilon = epsilon
         self.delta = delta
@@ -94,6 +96,7 @@ class HistogramSynthesizer(CountingSynthesizer):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.ledger = ledger
+        self.call_context = call_context
 
     def _basis(self, accountant: Accountant) -> str:
         basis = _BASIS if accountant.pure else _GAUSSIAN_BASIS

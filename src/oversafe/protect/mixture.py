@@ -22,6 +22,7 @@ from oversafe.privacy.domains import Binning, Estimate, drawn_values
 from oversafe.privacy.estimates import project, whole_shares
 from oversafe.privacy.guarantee import Relation
 from oversafe.privacy.ledger import DatasetLedger
+from oversafe.privacy.surroundings import CallContext
 from oversafe.protect.base import Material
 from oversafe.protect.counting import CountingSynthesizer
 from oversafe.protect.descriptions import PRIVATE, described
@@ -80,7 +81,7 @@ class PrivateMixture(CountingSynthesizer):
         How many products the mixture has.
     n_steps : int, default=500
         How many steps the fit takes.
-    {sampling_strategy, relation, rows_per_person, n_jobs, random_state, ledger}
+    {sampling_strategy, relation, rows_per_person, n_jobs, random_state, ledger, call_context}
 
     Attributes
     ----------
@@ -121,6 +122,7 @@ class PrivateMixture(CountingSynthesizer):
         n_jobs: int = 1,
         random_state: int | None = None,
         ledger: DatasetLedger | None = None,
+        call_context: CallContext = "checked",
     ):
         self.epsilon = epsilon
         self.delta = delta
@@ -138,6 +140,7 @@ class PrivateMixture(CountingSynthesizer):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.ledger = ledger
+        self.call_context = call_context
 
     def _budget(self, n_rows: int, n_columns: int, data: Material | None) -> tuple[Accountant, int]:
         """Return who pays, in the kind of privacy with less noise, and the number of intervals."""

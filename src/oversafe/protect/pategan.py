@@ -16,6 +16,7 @@ from oversafe.privacy.domains import Binning, Estimate
 from oversafe.privacy.guarantee import Guarantee, Relation
 from oversafe.privacy.ledger import DatasetLedger
 from oversafe.privacy.noise import uniform
+from oversafe.privacy.surroundings import CallContext
 from oversafe.protect.adversarial import AdversarialSynthesizer, Cells, Strategy, drawn_classes
 from oversafe.protect.descriptions import PRIVATE, described
 
@@ -67,7 +68,7 @@ class PATEGAN(AdversarialSynthesizer):
         On how many generated rows they vote in each round.
     learning_rate : float, default=0.001
         Of generator and student, by Adam.
-    {sampling_strategy, relation, random_state, ledger}
+    {sampling_strategy, relation, random_state, ledger, call_context}
 
     Attributes
     ----------
@@ -99,6 +100,7 @@ class PATEGAN(AdversarialSynthesizer):
         relation: Relation = "replace-one",
         random_state: int | None = None,
         ledger: DatasetLedger | None = None,
+        call_context: CallContext = "checked",
     ):
         self.epsilon = epsilon
         self.delta = delta
@@ -116,6 +118,7 @@ class PATEGAN(AdversarialSynthesizer):
         self.relation = relation
         self.random_state = random_state
         self.ledger = ledger
+        self.call_context = call_context
 
     def _check_settings(self) -> None:
         for name in ("n_rounds", "n_votes"):

@@ -18,6 +18,7 @@ from oversafe.privacy.accountant import Accountant
 from oversafe.privacy.domains import Binning, Estimate, drawn_values
 from oversafe.privacy.guarantee import Relation
 from oversafe.privacy.ledger import DatasetLedger
+from oversafe.privacy.surroundings import CallContext
 from oversafe.protect.base import Material
 from oversafe.protect.counting import CountingSynthesizer
 from oversafe.protect.descriptions import PRIVATE, described
@@ -56,7 +57,7 @@ class PrivBayes(CountingSynthesizer):
     {n_bins, binning}
     usefulness : float, default=4
         How many times the noise's deviation the average count of a table must be; cells are joined until it is.
-    {sampling_strategy, relation, rows_per_person, n_jobs, random_state, ledger}
+    {sampling_strategy, relation, rows_per_person, n_jobs, random_state, ledger, call_context}
 
     Attributes
     ----------
@@ -111,6 +112,7 @@ class PrivBayes(CountingSynthesizer):
         n_jobs: int = 1,
         random_state: int | None = None,
         ledger: DatasetLedger | None = None,
+        call_context: CallContext = "checked",
     ):
         self.epsilon = epsilon
         self.delta = delta
@@ -127,6 +129,7 @@ class PrivBayes(CountingSynthesizer):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.ledger = ledger
+        self.call_context = call_context
 
     def _budget(self, n_rows: int, n_columns: int, data: Material | None) -> tuple[Accountant, int]:
         check_count("degree", self.degree, 0)
