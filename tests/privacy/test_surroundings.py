@@ -431,6 +431,13 @@ def test_what_is_not_known_makes_a_guarantee_nominal_unless_the_user_vouches(dat
         assert (VOUCHED in promised.caveats) == (word == "vouched")
 
 
+def test_a_function_that_takes_a_model_is_no_wrapper(data):
+    def fitted(model, X, y):
+        return model.fit(X, y)
+
+    assert fitted(learner(), *data).guarantee_.status == "proven"
+
+
 def test_the_users_word_is_for_what_is_not_known(data, tmp_path):
     X, y = data
     assert VOUCHED not in learner(call_context="vouched").fit(X, y).guarantee_.caveats

@@ -238,7 +238,10 @@ def _unknown(frame: Any) -> str | None:
     if package in ("oversafe", "joblib") or package in _RUNNERS or package in sys.stdlib_module_names:
         return None
     first = frame.f_locals.get(frame.f_code.co_varnames[0]) if frame.f_code.co_argcount else None
-    wraps = hasattr(type(first), "fit")
+    # A function that takes a model is no wrapper, a method of one is.
+    wraps = hasattr(type(first), "fit") and name.rpartition(".")[0] in (
+        c.__qualname__ for c in type(first).__mro__
+    )
     if package in ("sklearn", "imblearn"):
         known = name in _HARMLESS.get(module, ())
     else:
