@@ -287,7 +287,7 @@ def protect(
     order = ", in random order" if in_order else ""
     typer.echo(f"Release: {out} ({counted(len(release), 'row')}{order})")
     if signed is not None:
-        typer.echo(f"Signed with your key, fingerprint {signed} (see: oversafe keys show)")
+        typer.echo(f"Signed with your key, fingerprint {signed}.")
     if out_separator is None and out_decimal is None and out.suffix.lower() == ".csv" and large is None:
         from oversafe.data.files import separator_of
 

@@ -289,7 +289,7 @@ def _own_content(name: str, secret: bytes) -> str:
     return json.dumps({"name": name, "private_key": secret.hex()})
 
 
-def _read(path: Path, forbidden: int, danger: str) -> Any | None:
+def _read(path: Path, forbidden: int, danger: str) -> dict[str, Any] | None:
     """Return what a file of keys holds, None where it is not there; refused where others may do too much with it."""
     try:
         with path.open(encoding="utf-8") as file:
@@ -299,12 +299,12 @@ def _read(path: Path, forbidden: int, danger: str) -> Any | None:
                     f"{str(path)!r} is open to others (mode {mode:o}), who {danger}; if nobody did, run: chmod 600 "
                     f"{str(path)!r}"
                 )
-            return json.loads(file.read(_LARGEST_FILE))
+            return dict(json.loads(file.read(_LARGEST_FILE)))
     except FileNotFoundError:
         return None
     except InputError:
         raise
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError, TypeError, RecursionError):
         raise InputError(
             f"the key file {str(path)!r} cannot be read; check the file and its rights"
         ) from None

@@ -120,7 +120,8 @@ class Manifest:
     def from_json(cls, text: str) -> Manifest:
         """Return the manifest that :meth:`to_json` wrote down; one of version 1 is read, and has no signature."""
         try:
-            plain = json.loads(text)
+            stated = json.loads(text)
+            plain = dict(stated)
             version = plain.pop("version")
             if type(version) is not int or version not in (_UNSIGNED_VERSION, VERSION):
                 raise InputError("the manifest is of a version that this oversafe does not read")
@@ -133,7 +134,11 @@ class Manifest:
                 }
             )
             found._check_kinds()
-            # What cannot be written again, such as an infinity, cannot have been signed.
+            # What cannot be written again, such as an infinity, or reads otherwise then, was not written by oversafe.
+            if version == VERSION and json.loads(found.to_json()) != stated:
+                raise InputError(
+                    "this is not a manifest as oversafe writes it (a field is missing or changed)"
+                )
             signed_bytes(found.fields())
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             if isinstance(error, InputError):
