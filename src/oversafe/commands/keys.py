@@ -75,7 +75,7 @@ def trust(
     """Let the guarantees count that a key signs, after comparing its fingerprint.
 
     Examples:  oversafe keys trust 'Ward 7' release.csv.manifest.json   |   oversafe keys trust 'Ward 7' key.txt
-    --fingerprint '3f1c 90ab 5d2e 7781 04c6 e9f2 aa31 6b0d'
+    --fingerprint 'b2a7 abef 4ed2 b20e 866a b947 60ea f715'
     """
     from oversafe.privacy import Keys
     from oversafe.privacy.keys import checked_holder, public_key_of
