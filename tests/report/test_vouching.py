@@ -453,6 +453,14 @@ def test_where_no_key_can_be_kept_a_release_is_unsigned_and_that_is_said(made, t
     is_unproven(quickly(path), "unsigned", "the manifest is unsigned")
 
 
+def test_where_the_ledgers_key_is_gone_the_manifest_is_written_all_the_same(made, tmp_path, ledger):
+    entry = ledger.charge("patients", made[1])
+    (tmp_path / "ledger.key").unlink()
+    with pytest.warns(UnsignedWarning, match="the key of the ledger"):
+        write_release(made[0], tmp_path / "r.csv", made[1], {}, entry.id, ledger=ledger)
+    assert read_manifest(tmp_path / "r.csv").ledger_entry == entry.id
+
+
 def test_settings_of_any_kind_are_signed_as_they_are_read_again(made, tmp_path):
     path = tmp_path / "r.csv"
     settings = {

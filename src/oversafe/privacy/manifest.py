@@ -176,7 +176,7 @@ def write_release(
 ) -> Manifest:
     """Write a table and its signed manifest beside it.
 
-    Where the key cannot be read or made, the manifest is written without a signature, and an
+    Where the key cannot be read or made, or the ledger's is gone, the manifest is written unsigned, and an
     :class:`UnsignedWarning` says so.
 
     Parameters
@@ -203,9 +203,9 @@ def write_release(
     manifest_path(path).unlink(missing_ok=True)
     write_table(table, path, separator=separator, decimal=decimal)
     manifest = Manifest.of(path, guarantee, settings, ledger_entry)
-    if ledger is not None and ledger_entry is not None:
-        manifest = manifest.sealed(ledger)
     try:
+        if ledger is not None and ledger_entry is not None:
+            manifest = manifest.sealed(ledger)
         manifest = manifest.signed(keys)
     except InputError as error:
         warnings.warn(

@@ -46,7 +46,7 @@ class Limits:
         check_positive("max_epsilon", self.max_epsilon)
 
     def __str__(self) -> str:
-        return f"epsilon of {self.max_epsilon:g} and delta of {self.max_delta:g} or less, where a record is replaced"
+        return f"epsilon of {self.max_epsilon:g} and delta of {self.max_delta:g} or less under replace-one"
 
 
 LIMITS = Limits()
