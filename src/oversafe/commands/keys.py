@@ -29,7 +29,7 @@ def create(
 ) -> None:
     """Make your signing key, or give a name to the one that was made on first use.
 
-    Examples:  oversafe keys create --name 'Ward 7, Lyon'
+    Examples:  oversafe keys create --name 'Ward 7, Lyon'   |   oversafe keys create --name 'Ann Lee' --json
     """
     from oversafe.privacy import Keys
 
@@ -100,7 +100,7 @@ def distrust(
 ) -> None:
     """Let the guarantees count no more that a key signed, also those of earlier releases.
 
-    Examples:  oversafe keys distrust 'Ward 7'
+    Examples:  oversafe keys distrust 'Ward 7'   |   oversafe keys distrust 'b2a7 abef 4ed2 b20e 866a b947 60ea f715'
     """
     from oversafe.privacy import Keys
 
