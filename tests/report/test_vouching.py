@@ -414,6 +414,15 @@ def test_another_ledger_does_not_vouch(paid, tmp_path, made):
     is_unproven(quickly(paid, ledger=other), "unknown", "the ledger has no entry for it")
 
 
+def test_ledgers_that_share_a_key_seal_differently(tmp_path):
+    seals = set()
+    for name in ("a.db", "b.db"):
+        ledger = Ledger(tmp_path / name, key_file=tmp_path / "shared.key")
+        ledger.create("patients", epsilon=1.0)
+        seals.add(ledger.seal(b"a manifest"))
+    assert len(seals) == 2
+
+
 def test_a_ledger_that_was_tampered_with_does_not_vouch(paid, ledger, tmp_path, monkeypatch):
     import sqlite3
 
