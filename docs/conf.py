@@ -6,10 +6,11 @@ so that both work in a closed room.
 
 import os
 import warnings
-from importlib.metadata import version as installed_version
 
 from docutils import nodes
 from latex2mathml.converter import convert
+
+from oversafe import __version__ as oversafe_version
 
 # The gallery draws without a screen.
 os.environ.setdefault("MPLBACKEND", "agg")
@@ -17,7 +18,7 @@ os.environ.setdefault("MPLBACKEND", "agg")
 project = "oversafe"
 author = "The oversafe maintainers"
 copyright = "The oversafe maintainers"
-version = release = installed_version("oversafe")
+version = release = oversafe_version
 
 extensions = [
     "sphinx.ext.autodoc",

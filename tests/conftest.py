@@ -141,6 +141,17 @@ def _name_tiers_not_run(terminalreporter: Any, config: pytest.Config) -> None:
             terminalreporter.line(line)
 
 
+# ---------------------------------------------------------------------------------------------- keys
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _keys_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Sign with a key of the tests' own, in their commands too: the user's own folder is never touched."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OVERSAFE_KEYS", str(tmp_path_factory.mktemp("keys")))
+        yield
+
+
 # ---------------------------------------------------------------------------------------------- services
 
 

@@ -50,7 +50,7 @@ def test_help_and_version(tmp_path):
     assert shown.returncode == 0
     for command in ("audit", "protect", "schema", "account", "demo"):
         assert command in shown.stdout
-    assert oversafe("--version", cwd=tmp_path).stdout.startswith("oversafe 0.1")
+    assert oversafe("--version", cwd=tmp_path).stdout.startswith("oversafe 0.2")
 
 
 STOPPED = """

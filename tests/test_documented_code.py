@@ -49,6 +49,7 @@ def folder(monkeypatch, tmp_path):
     """A folder with the files that the pages speak of."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OVERSAFE_LEDGER_KEY", "ab" * 32)
+    monkeypatch.setenv("OVERSAFE_KEYS", str(tmp_path / "keys"))
     monkeypatch.setenv("MPLBACKEND", "agg")
     X, y = load_dataset("breast_cancer")
     table = X.assign(diagnosis=y)
@@ -108,7 +109,7 @@ def test_the_python_of_a_page(page, folder):
     """The blocks of a page run one after the other, as a reader would type them."""
     X, y = load_dataset("breast_cancer")
     # These pages bring their own.
-    own = page.name in ("budget.md", "synthesizers.md")
+    own = page.name in ("budget.md", "keys.md", "synthesizers.md")
     names = {} if own else {"X": X, "y": y, "schema": Schema.from_toml("schema.toml")}
     exec(SETUP.get(page.name, ""), names)
     for block in _blocks(page, "python"):

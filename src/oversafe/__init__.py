@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from oversafe.report.audit import audit
     from oversafe.report.comparison import compare
 
+__version__ = "0.2.0.dev0"
+
 __all__ = ["__version__", "audit", "compare"]
 
 _LAZY = {"audit": "oversafe.report", "compare": "oversafe.report"}
@@ -20,10 +22,6 @@ _ROOMS = ("data", "privacy", "protect", "learn", "attack", "measure", "experimen
 
 def __getattr__(name: str) -> Any:
     # Loaded on first use: importing the package must stay quick, and pandas alone takes half a second.
-    if name == "__version__":
-        from importlib.metadata import version
-
-        return version("oversafe")
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
     if name in _ROOMS:

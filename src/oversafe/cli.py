@@ -19,6 +19,7 @@ from oversafe.commands.budget import budget_app
 from oversafe.commands.compare import compare
 from oversafe.commands.consoles import note
 from oversafe.commands.demo import demo
+from oversafe.commands.keys import keys_app
 from oversafe.commands.protect import protect
 from oversafe.commands.reproduce import reproduce
 from oversafe.commands.schema import schema_app
@@ -43,6 +44,7 @@ app.command("app", short_help="The same in a browser, on this machine alone.")(w
 app.add_typer(schema_app, name="schema")
 app.add_typer(account_app, name="account")
 app.add_typer(budget_app, name="budget")
+app.add_typer(keys_app, name="keys")
 
 _EXIT_INPUT, _EXIT_DEFECT, _EXIT_INTERRUPTED = 2, 3, 130
 _SECONDS_UNTIL_AGAIN = 0.05

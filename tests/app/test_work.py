@@ -67,6 +67,7 @@ def test_a_release_with_its_manifest(folder, table):
         on_progress=lambda step, share: steps.append(share),
     )
     assert release.guarantee.status == "proven" and release.guarantee.epsilon == 1.0
+    assert release.vouched.voucher.by == "you" and release.vouched.guarantee == release.guarantee
     manifest = json.loads(release.manifest)
     assert manifest["sha256"] == hashlib.sha256(release.file).hexdigest()
     assert manifest["guarantee"]["status"] == "proven" and manifest["settings"]["method"] == "histograms"

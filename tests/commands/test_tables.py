@@ -167,9 +167,12 @@ def test_epsilon_with_a_comma_and_one_that_promises_nothing(run, folder):
     refused(run(*protect, "--out", "r.csv", "--epsilon", "one"), "write a number")
     refused(run("compare", "clean.csv", "-l", "Diagnose", "--epsilons", "1,0"), "numbers above 0")
     done = run(*protect, "--out", "r.csv", "--epsilon", "50")
-    assert done.returncode == 0 and "epsilon = 50 promises next to nothing" in done.stderr
-    done = run(*protect, "--out", "r2.csv", "--epsilon", "2")
+    assert done.returncode == 0 and "epsilon = 50 is a weak promise" in done.stderr
+    done = run(*protect, "--out", "r2.csv", "--epsilon", "3")
     assert done.returncode == 0 and done.stderr == ""
+    # A record that is replaced is one removed and one added.
+    done = run(*protect, "--out", "r3.csv", "--epsilon", "1.6", "--set", "relation=add-remove")
+    assert "up to 83 % of the time" in done.stderr
     assert "when not given 1.0" in " ".join(run("protect", "--help").stdout.split())
 
 

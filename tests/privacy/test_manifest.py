@@ -15,7 +15,7 @@ def test_release_and_manifest(tmp_path):
     written = write_release(table, path, Guarantee.pure(1.0, "Laplace"), {"method": "histograms"})
     assert read_manifest(path) == written
     plain = json.loads((tmp_path / "release.csv.manifest.json").read_text())
-    assert plain["version"] == 1 and plain["file"] == "release.csv" and len(plain["sha256"]) == 64
+    assert plain["version"] == 2 and plain["file"] == "release.csv" and len(plain["sha256"]) == 64
     assert plain["guarantee"]["epsilon"] == 1.0 and plain["settings"] == {"method": "histograms"}
 
 
@@ -31,7 +31,7 @@ def test_no_manifest(tmp_path):
     assert read_manifest(tmp_path / "alone.csv") is None
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1}', '{"version": 2}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1}', '{"version": 2}', '{"version": 3}'])
 def test_broken_manifest(text):
     with pytest.raises(InputError, match="manifest"):
         Manifest.from_json(text)

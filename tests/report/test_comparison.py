@@ -97,18 +97,18 @@ def test_a_proven_guarantee_comes_before_utility():
 
 
 def test_of_settings_alike_the_more_cautious():
-    proven = [Guarantee.pure(epsilon, "a theorem") for epsilon in (1.0, 5.0)]
+    proven = [Guarantee.pure(epsilon, "a theorem") for epsilon in (1.0, 3.0)]
     found = comparison(
-        cell("mixture", 0.805, guarantee=proven[1], epsilon=5.0),
+        cell("mixture", 0.805, guarantee=proven[1], epsilon=3.0),
         cell("mixture", 0.800, guarantee=proven[0], epsilon=1.0),
         cell("copula", 0.802),
     )
     assert found.recommendation.setting == "mixture, epsilon 1"
     apart = comparison(
-        cell("mixture", 0.85, guarantee=proven[1], epsilon=5.0),
+        cell("mixture", 0.85, guarantee=proven[1], epsilon=3.0),
         cell("mixture", 0.80, guarantee=proven[0], epsilon=1.0),
     )
-    assert apart.recommendation.setting == "mixture, epsilon 5"
+    assert apart.recommendation.setting == "mixture, epsilon 3"
     # An epsilon that is not proven is no reason: the lower risk is.
     noise = comparison(
         cell("noise", 0.80, guarantee=nominal(0.1), epsilon=0.1, low_risk=0.04), cell("copula", 0.80)

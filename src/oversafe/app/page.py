@@ -16,6 +16,8 @@ _METHODS = {
 }
 _AUDIT, _PROTECT = "Audit a release", "Protect a table"
 _REPORT_HEIGHT = 900
+# What the field takes, not what is called protected.
+_LARGEST_INPUT = 10.0
 _MISTAKES = (InputError, MissingExtraError)
 
 
@@ -68,7 +70,7 @@ def _audit(st: Any, limit: int) -> None:
 def _protect(st: Any, limit: int) -> None:
     from oversafe.app import work
     from oversafe.data import Schema
-    from oversafe.privacy.guarantee import LARGEST_EPSILON
+    from oversafe.privacy.meaning import LIMITS
 
     given = _table(st, "The real table", "table", limit)
     if given is None:
@@ -84,10 +86,10 @@ def _protect(st: Any, limit: int) -> None:
     epsilon = st.number_input(
         "Privacy budget (epsilon)",
         0.01,
-        LARGEST_EPSILON,
+        _LARGEST_INPUT,
         1.0,
         0.1,
-        help=f"Smaller is more private; 1 is strong, {LARGEST_EPSILON:g} is weak.",
+        help=f"Smaller is more private; 1 is strong, above {LIMITS.max_epsilon:g} is weak.",
     )
     balance = st.checkbox("As many rows of each class")
     drop = st.multiselect(
@@ -148,7 +150,7 @@ def _protect(st: Any, limit: int) -> None:
                     release.table,
                     label,
                     real=real[list(release.table.columns)],
-                    guarantee=release.guarantee,
+                    guarantee=release.vouched,
                     name="release.csv",
                     on_progress=lambda step, share: show(step, 0.5 + share / 2),
                 )

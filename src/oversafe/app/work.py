@@ -16,7 +16,7 @@ from oversafe.commands.tables import left_out, released_columns
 from oversafe.data import Schema
 from oversafe.data.files import read_declared, read_table
 from oversafe.errors import InputError
-from oversafe.privacy import Guarantee, write_release
+from oversafe.privacy import Guarantee, Vouched, vouched, write_release
 from oversafe.protect.base import check_labels
 from oversafe.protect.methods import make_protector, promises
 from oversafe.text import shorten, showable
@@ -39,13 +39,16 @@ class Release:
     file : bytes
         The table as CSV.
     manifest : bytes
-        Its manifest: the file's SHA-256, the guarantee and the settings.
+        Its manifest: the file's SHA-256, the guarantee and the settings, signed with this machine's key.
+    vouched : Vouched
+        What counts of the manifest.
     """
 
     table: pd.DataFrame
     guarantee: Guarantee
     file: bytes
     manifest: bytes
+    vouched: Vouched
 
 
 def as_markdown(text: str) -> str:
@@ -154,4 +157,6 @@ def protect_table(
         path = Path(folder) / "release.csv"
         write_release(release, path, protector.guarantee_, settings)
         manifest = path.with_name("release.csv.manifest.json").read_bytes()
-        return Release(release, protector.guarantee_, path.read_bytes(), manifest)
+        said = vouched(path)
+        assert said is not None
+        return Release(release, protector.guarantee_, path.read_bytes(), manifest, said)

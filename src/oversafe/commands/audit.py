@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from oversafe.commands.budget import LedgerKeyOption
 from oversafe.commands.consoles import console, note, progress, when_stopped
 from oversafe.commands.options import (
     PAGE,
@@ -18,6 +19,7 @@ from oversafe.commands.options import (
     JsonOption,
     LabelOption,
     SeparatorOption,
+    number_of,
     seconds_of,
 )
 from oversafe.commands.outputs import check_page
@@ -42,6 +44,18 @@ def audit(
             autocompletion=lambda: ["exposed", "unproven"],
         ),
     ] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(help="A ledger of yours: what it paid for and sealed counts; its budget is told."),
+    ] = None,
+    ledger_key: LedgerKeyOption = None,
+    max_epsilon: Annotated[
+        str | None,
+        typer.Option(
+            metavar="<float>",
+            help="The weakest guarantee, where a record is replaced, that may be called protected; 3 when not given.",
+        ),
+    ] = None,
     time_limit: Annotated[
         str | None, typer.Option(help="Start no further attack after this: 30s, 5m, 1h.")
     ] = None,
@@ -62,6 +76,11 @@ def audit(
     if fail_on not in (None, "exposed", "unproven"):
         raise InputError(f"--fail-on {fail_on} was given; use exposed or unproven")
     seconds = seconds_of(time_limit)
+    most = number_of("--max-epsilon", max_epsilon)
+    if most is not None and not 0 < most < float("inf"):
+        raise InputError(f"--max-epsilon {max_epsilon} was given; use a finite number above 0")
+    if ledger_key is not None and ledger is None:
+        raise InputError("--ledger-key goes with --ledger; name the ledger")
     label = given_label(label, "oversafe audit release.csv --label y")
     if report is not None:
         check_page("--report", report)
@@ -77,16 +96,19 @@ def audit(
         }
 
         # Loaded only now: a mistake in the files is told before the attacks' libraries are waited for.
-        from oversafe.privacy import read_manifest
+        from oversafe.privacy import Ledger, vouched
+        from oversafe.privacy.meaning import LIMITS
         from oversafe.report import audit as run_audit
         from oversafe.report.sources import file_name, repeat_settings
         from oversafe.report.terminal import summary
 
-        manifest = None if "://" in release else read_manifest(release)
+        account = None if ledger is None else Ledger(ledger, key_file=ledger_key)
+        most = LIMITS.max_epsilon if most is None else most
         result = run_audit(
             **tables,
             label=label,
-            guarantee=None if manifest is None else manifest.guarantee,
+            guarantee=None if "://" in release else vouched(release, ledger=account),
+            max_epsilon=most,
             time_limit=seconds,
             on_progress=show,
             name=file_name(release),
@@ -94,10 +116,16 @@ def audit(
         )
     # The command that repeats the audit, for its report; a database's password is not in it.
     words = ["oversafe", "audit", without_password(release), "--label", label]
-    for name, value in {"real": real, "holdout": holdout, "time-limit": time_limit, **options}.items():
+    for name, value in {"real": real, "holdout": holdout, "ledger": ledger, "ledger-key": ledger_key,
+                        "max-epsilon": max_epsilon, "time-limit": time_limit, **options}.items():  # fmt: skip
         words += [] if value is None else [f"--{name}", without_password(value)]
     words += ["--drop-unlabelled"] if drop_unlabelled else []
-    settings = {**repeat_settings(sources, label, seconds), "command": shlex.join(words)}
+    # The settings of the audit itself, which say how the release was made, and the files that the tables came from.
+    settings = {
+        **result.settings,
+        **repeat_settings(sources, label, seconds, most),
+        "command": shlex.join(words),
+    }
     if drop_unlabelled:
         settings["drop_unlabelled"] = True
     result = replace(result, settings=settings)

@@ -118,6 +118,7 @@ def charge(
     kept.csv --record-unproven
     """
     from oversafe.privacy.manifest import manifest_path, read_manifest
+    from oversafe.privacy.vouching import vouch
 
     manifest = read_manifest(release)
     if manifest is None:
@@ -127,14 +128,14 @@ def charge(
         )
     if manifest.ledger_entry is not None:
         raise InputError(f"{str(release)!r} is paid for already, by the entry {manifest.ledger_entry}")
+    # What nobody trusted vouches for is not proven, however it calls itself.
+    counts = vouch(manifest).guarantee
     account = _ledger(ledger, ledger_key)
     what = f"a release made before, SHA-256 {manifest.sha256}"
     if any(entry.what == what for entry in account.history(dataset)):
         raise InputError(f"{str(release)!r} is charged to {dataset!r} already; nothing was spent")
     with ledger_notes():
-        account.charge(
-            dataset, manifest.guarantee, what=what, unproven="record" if record_unproven else "refuse"
-        )
+        account.charge(dataset, counts, what=what, unproven="record" if record_unproven else "refuse")
     balance = account.remaining(dataset)
     if json_output:
         typer.echo(json.dumps(asdict(balance), indent=2))
@@ -205,14 +206,14 @@ def echo_composition(*balances: Balance) -> None:
 
 @contextmanager
 def ledger_notes() -> Iterator[None]:
-    """Print what a ledger warns of, and rows that do not fit what was declared, as sentences."""
+    """Print as sentences what a ledger warns of, rows that do not fit what was declared, and that nothing is signed."""
     from oversafe.data import MisfitWarning
-    from oversafe.privacy import LedgerWarning
+    from oversafe.privacy import LedgerWarning, UnsignedWarning
 
     shown = warnings.showwarning
 
     def show_note(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
-        if issubclass(category, LedgerWarning | MisfitWarning):
+        if issubclass(category, LedgerWarning | MisfitWarning | UnsignedWarning):
             note(str(message))
         else:
             shown(message, category, *rest, **more)

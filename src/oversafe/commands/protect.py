@@ -262,9 +262,17 @@ def protect(
         if settings.get("domains") == "data" and declared is not None and not others:
             # The setting speaks of columns that are not declared public, and there are none.
             settings["domains"] = "public"
-        write_release(
-            release, out, protector.guarantee_, settings, entry, separator=out_separator, decimal=out_decimal
+        manifest = write_release(
+            release,
+            out,
+            protector.guarantee_,
+            settings,
+            entry,
+            separator=out_separator,
+            decimal=out_decimal,
+            ledger=None if account is None else account.ledger,
         )
+        signed = None if manifest.signature is None else manifest.signature.fingerprint
     if json_output:
         facts = {
             "release": str(out),
@@ -272,6 +280,7 @@ def protect(
             "guarantee": protector.guarantee_.to_dict(),
             "settings": settings,
             "ledger_entry": entry,
+            "signed_by": signed,
             "budget": None if account is None else asdict(account.remaining()),
         }
         typer.echo(json.dumps(facts, indent=2, ensure_ascii=False))
@@ -279,6 +288,8 @@ def protect(
     typer.echo(showable(in_options(str(protector.guarantee_))))
     order = ", in random order" if in_order else ""
     typer.echo(f"Release: {out} ({counted(len(release), 'row')}{order})")
+    if signed is not None:
+        typer.echo(f"Signed with your key, fingerprint {signed}.")
     if out_separator is None and out_decimal is None and out.suffix.lower() == ".csv" and large is None:
         from oversafe.data.files import separator_of
 
@@ -405,18 +416,21 @@ def _charged_since(account: DatasetLedger | None) -> Callable[[], str]:
 
 
 def _warn_of_a_weak_promise(settings: dict[str, Any]) -> None:
-    from oversafe.privacy.guarantee import LARGEST_DELTA, LARGEST_EPSILON
+    from oversafe.privacy.meaning import LIMITS, right_at_most, share_in_words
 
     epsilon, delta = settings.get("epsilon"), settings.get("delta")
-    if delta is not None and delta > LARGEST_DELTA:
+    if delta is not None and delta > LIMITS.max_delta:
         note(
             f"delta = {delta:g} is a large one: with this probability anything may be told of a person; use far less "
-            f"than 1 over the number of rows, and at most {LARGEST_DELTA:g}"
+            f"than 1 over the number of rows, and at most {LIMITS.max_delta:g}"
         )
-    if epsilon is not None and epsilon > LARGEST_EPSILON:
+    # A record that is replaced is one removed and one added.
+    doubled = 2 if settings.get("relation") == "add-remove" else 1
+    if epsilon is not None and doubled * epsilon > LIMITS.max_epsilon:
         note(
-            f"epsilon = {epsilon:g} promises next to nothing: what is guessed about a person may become up to "
-            f"e^{epsilon:g} times likelier; 1 is usual, and up to {LARGEST_EPSILON:g} is defended by some"
+            f"epsilon = {epsilon:g} is a weak promise: whoever would guess right half of the time about a person "
+            f"guesses right up to {share_in_words(right_at_most(epsilon))} of the time; 1 is usual, and above "
+            f"{LIMITS.max_epsilon:g}, where a record is replaced, no audit calls a release protected"
         )
 
 

@@ -12,12 +12,14 @@ from oversafe.privacy.estimates import (
     private_quantiles,
 )
 from oversafe.privacy.guarantee import Guarantee
+from oversafe.privacy.keys import Keys
 from oversafe.privacy.kissing import kissing_number_bound
 from oversafe.privacy.ledger import DatasetLedger, Ledger
-from oversafe.privacy.manifest import Manifest, read_manifest, write_release
+from oversafe.privacy.manifest import Manifest, UnsignedWarning, read_manifest, write_release
 from oversafe.privacy.mechanisms import choose, frequent_counts, gaussian_counts, noisy_counts
 from oversafe.privacy.oversampling import oversampling_budget, oversampling_cost, smote_budget, smote_cost
 from oversafe.privacy.persons import limit_rows
+from oversafe.privacy.vouching import Vouched, Voucher, vouched
 
 __all__ = [
     "Accountant",
@@ -27,11 +29,15 @@ __all__ = [
     "Domains",
     "Entry",
     "Guarantee",
+    "Keys",
     "Ledger",
     "LedgerWarning",
     "Manifest",
     "OverdraftError",
+    "UnsignedWarning",
     "Verification",
+    "Vouched",
+    "Voucher",
     "as_replace_one",
     "bagging_budget",
     "bagging_cost",
@@ -51,5 +57,6 @@ __all__ = [
     "resolve_domains",
     "smote_budget",
     "smote_cost",
+    "vouched",
     "write_release",
 ]

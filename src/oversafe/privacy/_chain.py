@@ -53,7 +53,7 @@ class Row:
 
 
 class Key:
-    """A ledger's secret, from which one key for its chain and one for its fingerprints are derived.
+    """A ledger's secret, from which the keys for its chain, its fingerprints and its seals are derived.
 
     Parameters
     ----------
@@ -65,6 +65,7 @@ class Key:
 
     def __init__(self, secret: bytes, ledger_id: str):
         self._chain = hmac.digest(secret, f"oversafe ledger chain {ledger_id}".encode(), "sha256")
+        self._seal = hmac.digest(secret, f"oversafe ledger seal {ledger_id}".encode(), "sha256")
         self._fingerprint = hmac.digest(secret, f"oversafe ledger fingerprint {ledger_id}".encode(), "sha256")
 
     def mac(self, row: Row) -> str:
@@ -76,6 +77,10 @@ class Key:
     def fits(self, row: Row) -> bool:
         """Whether an entry is as it was written."""
         return hmac.compare_digest(self.mac(row), row.mac)
+
+    def seal(self, message: bytes) -> str:
+        """Return the ledger's mark on a manifest."""
+        return hmac.new(self._seal, message, hashlib.sha256).hexdigest()
 
     def fingerprint(self, number: int, digest: str) -> str:
         """Return the fingerprint of a table for one entry; equal tables look different in other entries."""

@@ -33,8 +33,6 @@ STRICT = "cells that do not fit the schema were refused, so that a release tells
 OVER_THE_REALS = (
     "floating-point numbers count as real numbers: the proof does not cover how the computer rounds them"
 )
-# A weaker guarantee is not one to rest on: the odds of a guess about a person may grow by more than 20,000 times.
-LARGEST_EPSILON, LARGEST_DELTA = 10.0, 1e-5
 _WEAKEST: tuple[Status, ...] = ("none", "nominal", "proven")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import hmac
 import json
 import os
 import secrets
@@ -277,6 +278,15 @@ class Ledger:
                 self._budget(rows, key, name)
             found = [_checked(key, row) for row in rows.of(name) if row.kind != "ledger"]
         return [entry_of(ledger_id, row) for row in found]
+
+    def seal(self, message: bytes) -> str:
+        """Return a mark on a message that only whoever holds the ledger's key can make."""
+        with self._store.reading() as rows:
+            return self._identify(self._first(rows))[1].seal(message)
+
+    def has_sealed(self, message: bytes, seal: str) -> bool:
+        """Whether a mark is this ledger's on this message."""
+        return hmac.compare_digest(self.seal(message).encode(), seal.encode("utf-8", "replace"))
 
     def verify(self) -> Verification:
         """Check every entry, the chain, the sums and the end of the history.

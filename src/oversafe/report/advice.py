@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from oversafe.privacy import Voucher
 from oversafe.privacy.guarantee import SEEDED, Guarantee
-from oversafe.report.verdict import Finding, Level, weakness
+from oversafe.privacy.meaning import weakness
+from oversafe.privacy.vouching import NOBODY
+from oversafe.report.verdict import Finding, Level
 from oversafe.text import shorten
 
 _MOST_CHARACTERS = 200
@@ -36,6 +39,7 @@ def advice(
     guarantee: Guarantee,
     facts: Mapping[str, Any],
     settings: Mapping[str, Any],
+    voucher: Voucher = NOBODY,
 ) -> list[Step]:
     """Return what to do after an audit, the most important first."""
     label = _argument(facts.get("label", "LABEL"))
@@ -58,7 +62,10 @@ def advice(
             steps.append(
                 Step("Make the release again without a seed: whoever knows the seed can take the noise off.")
             )
-        steps.append(Step(_proven_instead(guarantee), tuple(_commands(guarantee, facts, settings))))
+        unheard = bool(voucher.words) and not voucher.counts and guarantee.status != "none"
+        if unheard:
+            steps.append(_have_vouched(voucher, release))
+        steps.append(Step(_proven_instead(guarantee, unheard), tuple(_commands(guarantee, facts, settings))))
         if any(f.result.name == "ReconSMOTE" and f.certain_records for f in findings):
             steps.append(
                 Step(
@@ -93,9 +100,25 @@ _EDIT = (
 )
 
 
-def _proven_instead(guarantee: Guarantee) -> str:
+def _have_vouched(voucher: Voucher, release: str) -> Step:
+    """Return how a guarantee comes to count that nobody trusted vouches for."""
+    if voucher.by == "unknown":
+        return Step(
+            "If somebody else made this release, ask them by another channel, such as the telephone, for the "
+            "fingerprint of their key. If it is that of the manifest, trust the key, and audit again.",
+            (f"oversafe keys trust NAME {release}.manifest.json",),
+        )
+    return Step(
+        "If somebody else made this release, ask them for a file that oversafe 0.2 or later protected, with its "
+        "manifest as it was written."
+    )
+
+
+def _proven_instead(guarantee: Guarantee, unheard: bool) -> str:
     """Return how to come to a table with a proven guarantee."""
-    if guarantee.status == "nominal":
+    if guarantee.status == "proven":
+        return "Protect the original table again with a smaller epsilon, and audit the result."
+    if guarantee.status == "nominal" and not unheard:
         return (
             f"The guarantee of this release is nominal, for the reasons named with it. {_EDIT}. Without these changes "
             "the same commands give a nominal guarantee again."

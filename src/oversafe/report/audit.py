@@ -18,7 +18,9 @@ from oversafe.data import read_table
 from oversafe.data.objects import settle_table
 from oversafe.errors import InputError, was_interrupted
 from oversafe.experiment.certainty import with_certain_records
-from oversafe.privacy import Guarantee, read_manifest
+from oversafe.privacy import Guarantee, Ledger, Vouched, Voucher, vouched
+from oversafe.privacy.meaning import LIMITS, Limits, allows_in_all, right_at_most
+from oversafe.privacy.vouching import CALLER, NOBODY
 from oversafe.report.headlines import headline
 from oversafe.report.kept import KeptSteps
 from oversafe.report.law import CRITERIA, assess
@@ -46,7 +48,7 @@ class Audit:
     findings : tuple of Finding
         The highest risk first; copies of the largest class after what was read out of the others.
     guarantee : Guarantee
-        What the release itself promises.
+        What counts of what the release promises: not proven where nobody trusted vouches for it.
     not_run : mapping of str to str
         Attacks that were not run, and why.
     warnings : tuple of str
@@ -60,6 +62,12 @@ class Audit:
     settings : mapping
         What it takes to repeat the audit: versions, files with their SHA-256, limits, and the command if there was
         one.
+    voucher : Voucher
+        Who vouches for the guarantee.
+    limits : Limits
+        What a guarantee had to keep to.
+    total : str
+        What all releases that the data set's budget covers allow, where a ledger says so.
     """
 
     verdict: Verdict
@@ -71,6 +79,9 @@ class Audit:
     seconds: float = 0.0
     stopped: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
+    voucher: Voucher = NOBODY
+    limits: Limits = LIMITS
+    total: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the audit as plain values for JSON, as :meth:`json_schema` describes them."""
@@ -80,6 +91,14 @@ class Audit:
             "verdict": {"level": self.verdict.level, "sentence": self.verdict.sentence},
             "release": plain(self.facts),
             "guarantee": self.guarantee.to_dict(),
+            "vouched": {
+                "by": self.voucher.by,
+                "counts": self.voucher.counts,
+                "sentence": self.voucher.sentence,
+            },
+            "right_at_most": self._right_at_most(),
+            "total": self.total,
+            "limits": {"max_epsilon": self.limits.max_epsilon, "max_delta": self.limits.max_delta},
             "findings": [
                 {
                     "attack": f.result.name,
@@ -101,7 +120,7 @@ class Audit:
                     "sentence": c.sentence,
                     "attacks": list(c.attacks),
                 }
-                for c in assess(self.findings, self.guarantee)
+                for c in assess(self.findings, self.guarantee, self.limits)
             ],
             "not_run": dict(self.not_run),
             "warnings": list(self.warnings),
@@ -109,6 +128,12 @@ class Audit:
             "stopped": self.stopped,
             "settings": plain(self.settings),
         }
+
+    def _right_at_most(self) -> float | None:
+        """Return how often a guess is right at most, where that is proven."""
+        if self.guarantee.status != "proven":
+            return None
+        return right_at_most(self.guarantee.epsilon or 0.0, self.guarantee.delta or 0.0)
 
     @staticmethod
     def json_schema() -> dict[str, Any]:
@@ -153,12 +178,14 @@ def audit(
     *,
     real: pd.DataFrame | str | Path | None = None,
     holdout: pd.DataFrame | str | Path | None = None,
-    guarantee: Guarantee | None = None,
+    guarantee: Guarantee | Vouched | None = None,
     time_limit: float | None = None,
     on_progress: Callable[[str, float], None] | None = None,
     name: str | None = None,
     resume: str | Path | None = None,
     attacks: Sequence[Any] | None = None,
+    ledger: Ledger | None = None,
+    max_epsilon: float = LIMITS.max_epsilon,
 ) -> Audit:
     """Attack a release and say what an outsider gets out of it.
 
@@ -173,7 +200,8 @@ def audit(
     holdout : DataFrame or path, optional
         Real rows that were not used for the release: what agrees with them agrees by chance.
     guarantee : Guarantee, optional
-        What the release promises; read from its manifest when the release is a file that has one.
+        What the release promises, by your own word, and the report says so. Without it a manifest beside the file is
+        read, and counts where you, somebody you trust or the ledger vouches for it.
     time_limit : float, optional
         Seconds after which no further attack is started. Ctrl-C ends the attacks as well; the audit then
         tells what was found until then.
@@ -189,6 +217,10 @@ def audit(
         Attacks of your own, run beside the others on each attacked class: objects of :class:`oversafe.attack.Attack`
         whose ``run(release, real, holdout=None)`` returns an :class:`oversafe.attack.AttackResult`. They need ``real``,
         and are always run anew.
+    ledger : Ledger, optional
+        A ledger of yours: a manifest that it sealed counts, and the report tells what the data set's budget allows.
+    max_epsilon : float
+        The weakest guarantee, under replace-one, that may be called protected; one under add-remove is converted.
 
     Examples
     --------
@@ -203,22 +235,20 @@ def audit(
     """
     start = time.monotonic()
     own = check_attacks(attacks)
-    settings = repeat_settings({"release": release, "real": real, "holdout": holdout}, label, time_limit)
+    limits = Limits(max_epsilon)
+    settings = repeat_settings(
+        {"release": release, "real": real, "holdout": holdout}, label, time_limit, max_epsilon
+    )
     if isinstance(release, str | Path):
-        if (
-            guarantee is None
-            and "://" not in str(release)
-            and (manifest := read_manifest(release)) is not None
-        ):
-            guarantee = manifest.guarantee
+        if guarantee is None and "://" not in str(release):
+            guarantee = vouched(release, ledger=ledger)
         name = name or file_name(release)
         release = read_table(release)
-    if guarantee is None:
-        guarantee = Guarantee.none(_NO_MANIFEST)
-    if not isinstance(guarantee, Guarantee):
-        raise InputError(
-            f"guarantee = {guarantee!r} was given; give a Guarantee, such as a protector's guarantee_ or a manifest's"
-        )
+    stated = _stated(guarantee)
+    guarantee = stated.guarantee
+    if stated.method is not None:
+        settings["method"] = stated.method
+    total = "" if stated.balance is None else allows_in_all(stated.balance)
     real = read_table(real) if isinstance(real, str | Path) else real
     holdout = read_table(holdout) if isinstance(holdout, str | Path) else holdout
     release, real, holdout = (_named(table) for table in (release, real, holdout))
@@ -257,7 +287,15 @@ def audit(
     findings = in_order(findings)
     warn_of_own_attacks(own, not_run)
     return Audit(
-        judge(findings, guarantee, material.naming, material.real_identifiers),
+        judge(
+            findings,
+            guarantee,
+            material.naming,
+            material.real_identifiers,
+            voucher=stated.voucher,
+            limits=limits,
+            total=total,
+        ),
         tuple(findings),
         guarantee,
         not_run,
@@ -266,7 +304,23 @@ def audit(
         time.monotonic() - start,
         stopped,
         settings,
+        stated.voucher,
+        limits,
+        total,
     )
+
+
+def _stated(guarantee: Guarantee | Vouched | None) -> Vouched:
+    """Return what counts of a guarantee: the caller's word does, and that there is none needs nobody's."""
+    if guarantee is None:
+        return Vouched(Guarantee.none(_NO_MANIFEST), NOBODY)
+    if isinstance(guarantee, Vouched):
+        return guarantee
+    if not isinstance(guarantee, Guarantee):
+        raise InputError(
+            f"guarantee = {guarantee!r} was given; give a Guarantee, such as a protector's guarantee_ or a manifest's"
+        )
+    return Vouched(guarantee, CALLER)
 
 
 def _named(table: Any) -> Any:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from oversafe.privacy.guarantee import Guarantee
+from oversafe.privacy.meaning import LIMITS, Limits, weakness
 from oversafe.report.cells import percent_at_least
-from oversafe.report.verdict import EXPOSED_FROM, Finding, copies_of_largest, records_read_out, weakness
+from oversafe.report.verdict import EXPOSED_FROM, Finding, copies_of_largest, records_read_out
 
 Criterion = Literal["singling out", "linkability", "inference"]
 Answer = Literal["shown", "some", "none", "unchecked"]
@@ -57,17 +58,21 @@ class CriterionFinding:
     attacks: tuple[str, ...]
 
 
-def assess(findings: Sequence[Finding], guarantee: Guarantee) -> tuple[CriterionFinding, ...]:
+def assess(
+    findings: Sequence[Finding], guarantee: Guarantee, limits: Limits = LIMITS
+) -> tuple[CriterionFinding, ...]:
     """Return what the findings and the guarantee say about each of the three words."""
-    return tuple(_assess(criterion, findings, guarantee) for criterion in MEANINGS)
+    return tuple(_assess(criterion, findings, guarantee, limits) for criterion in MEANINGS)
 
 
-def _assess(criterion: Criterion, findings: Sequence[Finding], guarantee: Guarantee) -> CriterionFinding:
+def _assess(
+    criterion: Criterion, findings: Sequence[Finding], guarantee: Guarantee, limits: Limits
+) -> CriterionFinding:
     bearing = [f for f in findings if criterion in CRITERIA[f.result.threat]]
     # That rows are not similar says nothing; that they are does.
     tried = [f for f in bearing if f.result.threat != "similarity" or f.result.interval[0] > 0]
     attacks = tuple(dict.fromkeys(f.result.name for f in tried))
-    bound = _bound(guarantee)
+    bound = _bound(guarantee, limits)
     if not tried:
         return CriterionFinding(criterion, "unchecked", f"No attack of this kind was run.{bound}", ())
     worst = max(tried, key=lambda f: f.gravity)
@@ -85,7 +90,7 @@ def _assess(criterion: Criterion, findings: Sequence[Finding], guarantee: Guaran
     return CriterionFinding(criterion, "none", sentence, attacks)
 
 
-def _bound(guarantee: Guarantee) -> str:
-    if guarantee.status != "proven" or weakness(guarantee) is not None:
+def _bound(guarantee: Guarantee, limits: Limits) -> str:
+    if guarantee.status != "proven" or weakness(guarantee, limits) is not None:
         return ""
     return f" The guarantee (epsilon = {guarantee.epsilon:g}) bounds what any attack can gain."

@@ -18,6 +18,7 @@ from markupsafe import Markup, escape
 from oversafe.attack.base import AttackResult
 from oversafe.attack.release_attacks import ANOTHER_LABEL
 from oversafe.privacy.guarantee import Guarantee
+from oversafe.privacy.meaning import allows
 from oversafe.report.advice import advice
 from oversafe.report.audit import FORMAT_VERSION, Audit
 from oversafe.report.baselines import rates, rates_by_secret
@@ -105,16 +106,19 @@ def section(audit: Audit, prefix: str = "finding") -> dict[str, Any]:
                 "sentence": row.sentence,
                 "attacks": ", ".join(row.attacks),
             }
-            for row in assess(audit.findings, audit.guarantee)
+            for row in assess(audit.findings, audit.guarantee, audit.limits)
         ],
         "guarantee": audit.guarantee,
         "guarantee_word": {"proven": "Proven", "nominal": "Nominal", "none": "None"}[audit.guarantee.status],
         "guarantee_figures": _figures(audit.guarantee),
         "promise": _promise(audit.guarantee),
+        "vouched": showable(audit.voucher.sentence if audit.voucher.counts else ""),
+        "total": showable(audit.total if audit.guarantee.status == "proven" else ""),
+        "limits": audit.limits,
         "warnings": [_sentence(warning) for warning in audit.warnings],
         "not_run": {showable(name): showable(reason) for name, reason in by_attack(audit.not_run)},
         "never": _NEVER_CHECKED,
-        "advice": advice(level, audit.findings, audit.guarantee, audit.facts, audit.settings),
+        "advice": advice(level, audit.findings, audit.guarantee, audit.facts, audit.settings, audit.voucher),
         "command": showable(str(audit.settings.get("command", ""))),
         "settings": _flat(audit.settings),
         "seconds": audit.seconds,
@@ -265,11 +269,12 @@ def _promise(guarantee: Guarantee) -> dict[str, Any]:
     )
     start = "Proven" if guarantee.status == "proven" else "Stated, but not proven"
     factor = f"{np.exp(guarantee.epsilon or 0):.3g}"
+    other = "missing" if guarantee.relation == "add-remove" else "another in its place"
     meaning = (
-        f"Whether a person's record is in the table or another in its place, anything that anyone concludes from the "
-        f"release becomes at most {factor} times more likely"
+        f"Whether a person's record is in the table or {other}, anything that anyone concludes from the release "
+        f"becomes at most {factor} times more likely"
         + (f", but for a chance of {guarantee.delta:g}" if guarantee.delta else "")
-        + "."
+        + f". {allows(guarantee)}"
     )
     if guarantee.status == "nominal":
         meaning = f"Did it hold, this would be so: {meaning[0].lower()}{meaning[1:]}"

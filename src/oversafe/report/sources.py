@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from oversafe import __version__
 from oversafe.attack.release_attacks import AUDIT_SEED
-from oversafe.errors import InputError
-from oversafe.privacy import read_manifest
 from oversafe.text import without_password
 
 
@@ -18,36 +17,25 @@ def file_name(source: str | Path) -> str:
     return str(source).rpartition("#")[2] if "://" in str(source) else Path(source).name
 
 
-def repeat_settings(sources: Mapping[str, Any], label: str, time_limit: float | None) -> dict[str, Any]:
+def repeat_settings(
+    sources: Mapping[str, Any], label: str, time_limit: float | None, max_epsilon: float
+) -> dict[str, Any]:
     """Return what it takes to repeat an audit; of a database's address, without its password."""
     import platform
     from importlib.metadata import version
 
     named = {what: source for what, source in sources.items() if isinstance(source, str | Path)}
     return {
-        "oversafe": version("oversafe"),
+        "oversafe": __version__,
         "python": platform.python_version(),
         **{package: version(package) for package in ("numpy", "pandas", "scikit-learn")},
         "label": label,
         "time_limit": time_limit,
+        "max_epsilon": max_epsilon,
         "seed": AUDIT_SEED,
-        **_method_of(named.get("release")),
         **{what: without_password(source) for what, source in named.items()},
         "sha256": {what: digest for what, source in named.items() if (digest := _sha256(source)) is not None},
     }
-
-
-def _method_of(release: str | Path | None) -> dict[str, str]:
-    """Return how a release was made, if its manifest says so."""
-    if release is None or "://" in str(release):
-        return {}
-    try:
-        manifest = read_manifest(release)
-    except InputError:
-        # Told when the guarantee is read from it.
-        return {}
-    method = None if manifest is None else manifest.settings.get("method")
-    return {} if method is None else {"method": str(method)}
 
 
 def _sha256(source: str | Path) -> str | None:

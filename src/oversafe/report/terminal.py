@@ -49,13 +49,20 @@ def as_text(audit: Audit) -> str:
             *_wrapped(f"- {result.name}{of_class}: {risk}.", "  "),
             *_wrapped(finding.headline, "  ", "  "),
         ]
-    lines += ["", *_wrapped(f"Guarantee: {audit.guarantee}")]
+    # Why nobody vouches for it stands among its caveats.
+    vouched = f" {audit.voucher.sentence}" if audit.voucher.counts else ""
+    lines += ["", *_wrapped(f"Guarantee: {audit.guarantee}{vouched}")]
     lines += [line for warning in audit.warnings for line in _wrapped(f"Note: {warning}.")]
     lines += [
         line for name, reason in by_attack(audit.not_run) for line in _wrapped(f"Not run: {name} ({reason}).")
     ]
     step = next(
-        (s for s in advice(level, audit.findings, audit.guarantee, facts, audit.settings) if s.commands), None
+        (
+            s
+            for s in advice(level, audit.findings, audit.guarantee, facts, audit.settings, audit.voucher)
+            if s.commands
+        ),
+        None,
     )
     if level != "protected" and step is not None:
         lines += ["", *_wrapped(f"What to do instead: {step.sentence}")]

@@ -10,7 +10,9 @@ import pandas as pd
 
 from oversafe.attack.base import AttackResult
 from oversafe.attack.release_attacks import ANOTHER_LABEL
-from oversafe.privacy.guarantee import LARGEST_DELTA, LARGEST_EPSILON, Guarantee
+from oversafe.privacy import Guarantee, Voucher
+from oversafe.privacy.meaning import LIMITS, Limits, allows, weakness
+from oversafe.privacy.vouching import NOBODY
 from oversafe.report.cells import percent_at_least
 from oversafe.text import listed, shorten
 
@@ -249,31 +251,27 @@ def _class_of(finding: Finding) -> str:
     return repr(shorten(str(finding.result.details.get("class", "")), 40))
 
 
-def weakness(guarantee: Guarantee) -> str | None:
-    """Return in words what makes a guarantee too weak to rest on, if anything does."""
-    for name, value, most in (
-        ("epsilon", guarantee.epsilon, LARGEST_EPSILON),
-        ("delta", guarantee.delta, LARGEST_DELTA),
-    ):
-        if (value or 0) > most:
-            return f"{name} = {value:g} is too weak to rest on ({most:g} or less is asked)"
-    return None
-
-
 def judge(
     findings: Sequence[Finding],
     guarantee: Guarantee,
     naming: Sequence[str] = (),
     identifiers: Sequence[str] = (),
+    *,
+    voucher: Voucher = NOBODY,
+    limits: Limits = LIMITS,
+    total: str = "",
 ) -> Verdict:
     """Return the verdict.
 
     "exposed" when a record was read out with certainty, identifiers of real people stand in the release, or the lower
     end of any risk interval is at least 0.1;
-    "protected" only with a proven guarantee of epsilon <= 10 and delta <= 1e-5, and no lower end above 0.05;
+    "protected" only with a proven guarantee within the limits, and no lower end above 0.05;
     everything else "unproven". Columns that name people are told with it, whatever it is.
+
+    The guarantee is what counts of the one that is stated: not proven where nobody trusted vouches for it. The voucher
+    says who does, or why nobody; ``total`` what the data set's budget allows in all, where that is known.
     """
-    verdict = _judge(findings, guarantee)
+    verdict = _judge(findings, guarantee, voucher, limits, total)
     if identifiers:
         said = f"The release has {' and '.join(identifiers)}."
         verdict = Verdict("exposed", f"{said} {verdict.sentence}" if verdict.level == "exposed" else said)
@@ -284,7 +282,9 @@ def judge(
     return Verdict(verdict.level, " ".join(sentences))
 
 
-def _judge(findings: Sequence[Finding], guarantee: Guarantee) -> Verdict:
+def _judge(
+    findings: Sequence[Finding], guarantee: Guarantee, voucher: Voucher, limits: Limits, total: str
+) -> Verdict:
     gravest = max(findings, key=lambda f: f.result.interval[0], default=None)
     lower = 0.0 if gravest is None else gravest.result.interval[0]
     if any(f.certain_records for f in findings):
@@ -294,19 +294,26 @@ def _judge(findings: Sequence[Finding], guarantee: Guarantee) -> Verdict:
             "exposed",
             f"{gravest.result.name} gains {percent_at_least(lower)} over chance: {gravest.headline}",
         )
-    weak = weakness(guarantee)
-    proven = guarantee.status == "proven" and weak is None
-    if proven and lower <= PROTECTED_UP_TO:
+    proven = guarantee.status == "proven"
+    weak = weakness(guarantee, limits) if proven else None
+    if proven and weak is None and lower <= PROTECTED_UP_TO:
         tried = "No attack succeeded, and" if findings else "No attack could be run, but"
-        return Verdict("protected", f"{tried} the release carries a guarantee. {guarantee}")
-    if guarantee.status == "proven" and not proven:
-        reason = f"its guarantee of {weak}"
+        told = (str(guarantee), voucher.sentence, allows(guarantee), total)
+        return Verdict(
+            "protected", " ".join([f"{tried} the release carries a guarantee.", *filter(None, told)])
+        )
+    after = ""
+    if weak is not None:
+        reason = f"its guarantee is weak: {weak}"
+        after = " ".join(filter(None, ("", allows(guarantee), total)))
     elif proven:
         reason = f"an attack gained {percent_at_least(lower)} over chance, which its guarantee allows"
+    elif voucher.words and not voucher.counts and guarantee.status != "none":
+        reason = f"its guarantee does not count: {voucher.words}"
     elif guarantee.status == "nominal":
         reason = "its guarantee is nominal, not proven"
     else:
         reason = "it carries no guarantee"
     if not findings:
-        return Verdict("unproven", f"No attack could be run on this table, and {reason}.")
-    return Verdict("unproven", f"No attack that was run reads people out of this table, but {reason}.")
+        return Verdict("unproven", f"No attack could be run on this table, and {reason}.{after}")
+    return Verdict("unproven", f"No attack that was run reads people out of this table, but {reason}.{after}")

@@ -177,8 +177,8 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
     ),
     (
         "Epsilon",
-        "How much \u201calmost\u201d is: at most a factor of e to the epsilon. 1 is strong, 10 is weak. Two releases "
-        "of the same people add up.",
+        "How much \u201calmost\u201d is: at most a factor of e to the epsilon. 1 is strong, above 3 it is weak. Two "
+        "releases of the same people add up.",
     ),
     (
         "Holdout",
@@ -188,7 +188,11 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
         "Interval (95 %)",
         "The figure is an estimate from a number of attempts. In 95 of 100 audits the interval holds the true value.",
     ),
-    ("Manifest", "A small file beside the release that says how it was made and what it promises."),
+    (
+        "Manifest",
+        "A small file beside the release that says how it was made and what it promises. It counts where somebody you "
+        "trust signed it.",
+    ),
     (
         "Oversampling, SMOTE",
         "Making more rows of a rare class so that a model learns it better. SMOTE makes them on straight lines "
