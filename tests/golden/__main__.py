@@ -1,4 +1,4 @@
-"""Record and compare golden outputs: ``python -m tests.golden record|compare|list``; see ``tests/golden/__init__.py``."""
+"""Record and compare golden outputs: ``python -m tests.golden record|compare|list``; see the package's docstring."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--tolerance", type=float, default=None, help="relative; 1e-9 if not given")
     parser.add_argument("--order", type=int, metavar="SEED", help="run the cases in another order")
     parser.add_argument("--shown", type=int, default=3, help="differences of each part of a case")
-    parser.add_argument("--slowest", type=int, default=0, help="print so many cases with their processor seconds")
+    parser.add_argument(
+        "--slowest", type=int, default=0, help="print so many cases with their processor seconds"
+    )
     options = parser.parse_args(arguments)
     # One thread each, before NumPy is imported: small cases are quicker so, and the jobs share the cores.
     for name in _THREADS:
@@ -57,9 +59,13 @@ def main(arguments: list[str] | None = None) -> int:
             now[name] = parts
         else:
             failed[name] = error
-    found = [d for name in sorted(now) for d in comparing.compared(name, golden.get(name), now[name], tolerance)]
+    found = [
+        d for name in sorted(now) for d in comparing.compared(name, golden.get(name), now[name], tolerance)
+    ]
     gone = sorted(set(golden) - set(cases)) if not options.only else []
-    found += [comparing.Difference(name, "case", "the whole case", "recorded", "no such case") for name in gone]
+    found += [
+        comparing.Difference(name, "case", "the whole case", "recorded", "no such case") for name in gone
+    ]
     found = [d for d in found if d.part not in (options.without or ())]
 
     for name in sorted(seconds, key=lambda n: -seconds[n])[: options.slowest]:

@@ -61,7 +61,9 @@ class Case:
         missing = [package for package in self.needs if find_spec(package) is None]
         if missing:
             return f"{missing[0]} is not installed"
-        return "the data sets are missing (OVERSAFE_DATA)" if self.data and not data_folder().is_dir() else None
+        return (
+            "the data sets are missing (OVERSAFE_DATA)" if self.data and not data_folder().is_dir() else None
+        )
 
 
 _cases: dict[str, Case] = {}
@@ -113,7 +115,7 @@ def tried_all(names: list[str]) -> list[tuple[str, Parts | None, str | None, flo
 
 
 def tried(name: str) -> tuple[str, Parts | None, str | None, float]:
-    """Return a case's name, its parts, or the error that ended it, and its seconds of the processor; for other processes."""
+    """Return a case's name, its parts, or the error that ended it, and its processor seconds."""
     start = time.process_time()
     try:
         return name, run_case(all_cases()[name]), None, time.process_time() - start

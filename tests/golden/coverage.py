@@ -30,4 +30,7 @@ def uncovered(cases: Mapping[str, Case]) -> list[str]:
     covered = {name for own in cases.values() for name in own.covers}
     names = public_names()
     unknown = sorted((covered | NOT_RUN.keys()) - set(names))
-    return [*(n for n in names if n not in covered and n not in NOT_RUN), *(f"{n} (not public)" for n in unknown)]
+    return [
+        *(n for n in names if n not in covered and n not in NOT_RUN),
+        *(f"{n} (not public)" for n in unknown),
+    ]

@@ -51,7 +51,9 @@ class Output:
 
     def manifest(self, name: str, manifest: Mapping[str, Any]) -> None:
         """Keep a manifest, but for what differs from run to run."""
-        left = {k: v for k, v in manifest.items() if k not in ("created", "oversafe", "sha256", "ledger_entry")}
+        left = {
+            k: v for k, v in manifest.items() if k not in ("created", "oversafe", "sha256", "ledger_entry")
+        }
         self._keep("manifest", name, left)
 
     def attack(self, result: Any, name: str = "result") -> None:

@@ -23,8 +23,7 @@ def load(folder: Path = FOLDER) -> dict[str, Parts]:
     for path in sorted(folder.glob("*.sentences.json")):
         for name, sentences in json.loads(path.read_text(encoding="utf-8")).items():
             golden.setdefault(name, {})["sentences"] = {
-                place: text if isinstance(text, str) else "\n".join(text)
-                for place, text in sentences.items()
+                place: text if isinstance(text, str) else "\n".join(text) for place, text in sentences.items()
             }
     return golden
 
@@ -38,7 +37,8 @@ def save(golden: Mapping[str, Parts], folder: Path = FOLDER) -> list[Path]:
     written = [_write(folder / _INDEX, _index(golden).encode())]
     for room, cases in rooms.items():
         rest = {
-            name: {part: v for part, v in parts.items() if part != "sentences"} for name, parts in cases.items()
+            name: {part: v for part, v in parts.items() if part != "sentences"}
+            for name, parts in cases.items()
         }
         content = json.dumps(rest, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode()
         written.append(_write(folder / f"{room}.json.gz", content, packed=True))

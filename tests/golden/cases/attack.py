@@ -96,7 +96,11 @@ def _reconstruct_mixed(out: Output) -> None:
 def _distinguish(out: Output) -> None:
     real, rows = _smote()
     truth = np.arange(len(rows)) < len(real)
-    for name, table in {"exact": rows, "rounded": rows.round(4), "shuffled": rows.sample(frac=1, random_state=0)}.items():
+    for name, table in {
+        "exact": rows,
+        "rounded": rows.round(4),
+        "shuffled": rows.sample(frac=1, random_state=0),
+    }.items():
         found = attack.DistinSMOTE().run(table.reset_index(drop=True))
         out.attack(found, name)
         if name != "shuffled":
@@ -116,12 +120,21 @@ def _distinguish_settings(out: Output) -> None:
     out.attack(attack.DistinSMOTE().run(rows.to_numpy()), "array")
 
 
-@case("attack/bounds", covers=(
-    "attack.reconstruction_recall_bound", "attack.neighbour_mutuality", "attack.identifiable_share"), quick=True)
+@case(
+    "attack/bounds",
+    covers=("attack.reconstruction_recall_bound", "attack.neighbour_mutuality", "attack.identifiable_share"),
+    quick=True,
+)
 def _bounds(out: Output) -> None:
     real, _ = _smote()
     for n, made, k in ((15, 285, 5), (50, 100, 5), (100, 50, 3), (20, 1000, 10)):
-        for settings in ({}, {"exact": False}, {"tight": True}, {"mutuality": 0.6}, {"mutuality": 0.6, "tight": True}):
+        for settings in (
+            {},
+            {"exact": False},
+            {"tight": True},
+            {"mutuality": 0.6},
+            {"mutuality": 0.6, "tight": True},
+        ):
             label = f"{n}, {made}, {k}, {settings}"
             try:
                 out.number(label, attack.reconstruction_recall_bound(n, made, k, **settings))
@@ -134,7 +147,7 @@ def _bounds(out: Output) -> None:
 
 @case("attack/ExactCopies", covers=("attack.ExactCopies",), quick=True)
 def _copies(out: Output) -> None:
-    X, y = mixed(seed=6)
+    X, _ = mixed(seed=6)
     held, _ = mixed(seed=7)
     kept = pd.concat([X.iloc[:30], held.iloc[:3], X.iloc[:10]], ignore_index=True)
     for both in (True, False):
@@ -232,8 +245,12 @@ for _name, (_protector, _settings, _kinds) in {
     "SMOTE": (SMOTE, {}, False),
     "SMOTE, correlations of outliers": (SMOTE, {"features": "correlation", "targets": "outliers"}, False),
     "SMOTE, per record": (SMOTE, {"per_record": True}, False),
-    "copies, mixed columns": (RandomOverSampler, {}, True),
-    "histograms, mixed columns": (partial(HistogramSynthesizer, n_bins=4), {"targets": "two"}, True),
+    "copies, mixed columns": (RandomOverSampler, {"n_train": 10, "n_test": 10}, True),
+    "histograms, mixed columns": (
+        partial(HistogramSynthesizer, n_bins=4),
+        {"targets": "two", "n_train": 6, "n_test": 6},
+        True,
+    ),
     "copula": (GaussianCopula, {"n_train": 10, "n_test": 10, "features": "correlation"}, False),
 }.items():
     case(
@@ -266,7 +283,13 @@ def _result(out: Output) -> None:
         "interval": {"interval": (0.9, 0.1)},
         "evidence": {"evidence": None},
     }.items():
-        given = {"name": "Mine", "threat": "linkage", "risk": 0.5, "interval": (0.1, 0.9), "evidence": evidence}
+        given = {
+            "name": "Mine",
+            "threat": "linkage",
+            "risk": 0.5,
+            "interval": (0.1, 0.9),
+            "evidence": evidence,
+        }
         out.error(name, lambda given={**given, **changes}: attack.AttackResult(**given))
 
 

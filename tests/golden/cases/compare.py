@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -12,6 +13,7 @@ from oversafe import compare
 from oversafe.experiment import compare as run_cells
 from oversafe.experiment import run_grid
 from oversafe.protect import GaussianCopula
+from oversafe.report import Comparison
 from tests.golden.case import case
 from tests.golden.cases.audit import _Mine, _shape, _small, _visible
 from tests.golden.output import Output
@@ -20,6 +22,15 @@ from tests.golden.tables import declared, mixed
 # What a cell cost.
 COSTS = ["seconds", "fit_seconds", "fit_memory"]
 QUICK: dict[str, Any] = {"n_repeats": 1, "n_folds": 2, "membership": False}
+
+
+def _without_costs(found: Comparison) -> Comparison:
+    """Return a comparison whose fits took no time and no memory, for its page."""
+    settings = tuple(
+        replace(s, figures={key: 0.0 if key in COSTS else value for key, value in s.figures.items()})
+        for s in found.settings
+    )
+    return replace(found, settings=settings)
 
 
 def _keep(out: Output, cells: pd.DataFrame, name: str = "cells") -> None:
@@ -86,8 +97,10 @@ def _comparison(out: Output) -> None:
     out.number("original", found.original)
     out.number("facts", found.facts)
     out.number("JSON", _shape(json.loads(found.to_json())))
-    page = found.to_html()
-    out.text("page", _visible(page))
+    found = _without_costs(found)
+    out.text("terminal", str(found))
+    out.text("page", _visible(found.to_html()))
+    out.table("table", found.table)
 
 
 @case("compare/run_grid", covers=("experiment.run_grid",), quick=True)

@@ -13,7 +13,17 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from oversafe.data import Bins, Column, Counts, FileFormat, Schema, fold_one_hot, load_dataset, read_table, write_table
+from oversafe.data import (
+    Bins,
+    Column,
+    Counts,
+    FileFormat,
+    Schema,
+    fold_one_hot,
+    load_dataset,
+    read_table,
+    write_table,
+)
 from tests.golden.case import case
 from tests.golden.output import Output, without_stamps
 from tests.golden.tables import PUBLIC, cancer, declared, mixed, numeric, sampled
@@ -79,7 +89,10 @@ def _read(name: str, out: Output) -> None:
         for column in schema:
             schema = schema.declare(column.name, **PUBLIC)
         try:
-            out.table("by the schema", read_table(path, schema=schema, **{k: options[k] for k in options if k != "decimal"}))
+            out.table(
+                "by the schema",
+                read_table(path, schema=schema, **{k: options[k] for k in options if k != "decimal"}),
+            )
         except ValueError as error:
             out.text("by the schema, refused", without_stamps(str(error), folder))
 
@@ -132,9 +145,11 @@ x;2,5;D;mid;no;31.12.2023;healthy
 """
 
 
-
-
-@case("data/CSV by a declared schema", covers=("data.read_table", "data.MisfitWarning", "data.FileFormat"), quick=True)
+@case(
+    "data/CSV by a declared schema",
+    covers=("data.read_table", "data.MisfitWarning", "data.FileFormat"),
+    quick=True,
+)
 def _by_schema(out: Output) -> None:
     with tempfile.TemporaryDirectory() as folder:
         table = read_table(_file(folder, _CELLS.encode()), schema=_DECLARED)
@@ -238,7 +253,7 @@ def _bins(out: Output) -> None:
     out.number("cut", cut.assign(X["dose"]))
 
 
-@case("data/Counts", covers=("data.Counts",), quick=True)
+@case("data/Counts", covers=("data.Counts",))
 def _counts(out: Output) -> None:
     X, y = mixed()
     schema = declared(X, y)
@@ -260,7 +275,13 @@ def _counts(out: Output) -> None:
 @case("data/fold_one_hot", covers=("data.fold_one_hot",), quick=True)
 def _one_hot(out: Output) -> None:
     table = pd.DataFrame(
-        {"age": [1, 2, 3], "boot_small": [1.0, 0, 0], "boot_big": [0.0, 1, 1], "a.x": [1, 0, 0], "a.y": [0, 1, 1]}
+        {
+            "age": [1, 2, 3],
+            "boot_small": [1.0, 0, 0],
+            "boot_big": [0.0, 1, 1],
+            "a.x": [1, 0, 0],
+            "a.y": [0, 1, 1],
+        }
     )
     out.table("underscore", fold_one_hot(table))
     out.table("point", fold_one_hot(table, separator="."))
@@ -297,7 +318,9 @@ def _sources(out: Output) -> None:
         parts = Path(folder) / "parts"
         for part in ("a", "b"):
             (parts / f"half={part}").mkdir(parents=True)
-            write_table(table.iloc[:15] if part == "a" else table.iloc[15:], parts / f"half={part}" / "0.parquet")
+            write_table(
+                table.iloc[:15] if part == "a" else table.iloc[15:], parts / f"half={part}" / "0.parquet"
+            )
         out.table("folder of Parquet", read_table(parts))
         import sqlite3
 

@@ -93,7 +93,9 @@ def _settings(name: str, settings: dict[str, dict[str, Any]], out: Output) -> No
     X, y = numeric(300, 60, seed=4)
     for label, each in settings.items():
         kind = getattr(learn, name)
-        _keep(out, kind(random_state=0, classes=[0, 1], **{"data_norm": 20.0, **each}), X.to_numpy(), y, label)
+        _keep(
+            out, kind(random_state=0, classes=[0, 1], **{"data_norm": 20.0, **each}), X.to_numpy(), y, label
+        )
 
 
 case(
@@ -159,7 +161,9 @@ def _bagging(out: Output) -> None:
                 out.text(f"{sampling}, {voting}, refused", str(error))
 
 
-@case("learn/PrivateFTTransformer, without privacy", covers=("learn.PrivateFTTransformer",), needs=("opacus",))
+@case(
+    "learn/PrivateFTTransformer, without privacy", covers=("learn.PrivateFTTransformer",), needs=("opacus",)
+)
 def _transformer(out: Output) -> None:
     X, y = mixed(150, seed=6)
     _keep(out, learn.PrivateFTTransformer(None, random_state=0, **_TINY), X, y)
@@ -196,7 +200,11 @@ def _choose(out: Output) -> None:
     quick=True,
 )
 def _bounds(out: Output) -> None:
-    for n, ratio, epsilon, delta in ((1000, 10.0, 1.0, 0.0), (50_000, 100.0, 0.5, 1e-6), (200, 2.0, 5.0, 1e-9)):
+    for n, ratio, epsilon, delta in (
+        (1000, 10.0, 1.0, 0.0),
+        (50_000, 100.0, 0.5, 1e-6),
+        (200, 2.0, 5.0, 1e-9),
+    ):
         if delta:
             found = learn.threshold_bounds(n, ratio, sigma=1.0, radius=5.0, epsilon=epsilon, delta=delta)
             out.number(f"bounds, {n}, {ratio}, {epsilon}", found)
@@ -266,4 +274,3 @@ def _on_data(name: str, out: Output) -> None:
 
 for _name in ("adult", "mammography"):
     case(f"learn/data set {_name}", partial(_on_data, _name), data=True)
-

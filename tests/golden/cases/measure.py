@@ -39,7 +39,7 @@ def _scores(out: Output) -> None:
 @case("measure/fidelity", covers=("measure.fidelity", "measure.Fidelity"), quick=True)
 def _fidelity(out: Output) -> None:
     X, y = mixed(seed=1)
-    release, labels = HistogramSynthesizer(5.0, n_bins=4, random_state=0).fit_resample(X, y)
+    release, _ = HistogramSynthesizer(5.0, n_bins=4, random_state=0).fit_resample(X, y)
     for statistic in ("mean", "median", "std"):
         found = measure.fidelity(release, X, statistic=statistic, n_bins=6)  # type: ignore[arg-type]
         out.number(f"{statistic}, overall", found.overall)
@@ -52,13 +52,18 @@ def _fidelity(out: Output) -> None:
 @case("measure/friedman_holm", covers=("measure.friedman_holm", "measure.FriedmanHolm"), quick=True)
 def _friedman(out: Output) -> None:
     rng = np.random.default_rng(0)
-    scores = pd.DataFrame(rng.random((12, 4)) + [0, 0.1, 0.2, 0.4], columns=list("abcd"))
-    for settings in ({}, {"control": "b"}, {"larger_is_better": False}, {"control": "a", "alternative": "greater"}):
+    scores = pd.DataFrame(rng.random((12, 4)) + np.array([0, 0.1, 0.2, 0.4]), columns=list("abcd"))
+    for settings in (
+        {},
+        {"control": "b"},
+        {"larger_is_better": False},
+        {"control": "a", "alternative": "greater"},
+    ):
         out.number(str(settings), measure.friedman_holm(scores, **settings))
     out.error("one method", lambda: measure.friedman_holm(scores[["a"]]))
 
 
-@case("measure/bayes_sign_test", covers=("measure.bayes_sign_test", "measure.BayesSignTest"), quick=True)
+@case("measure/bayes_sign_test", covers=("measure.bayes_sign_test", "measure.BayesSignTest"))
 def _bayes(out: Output) -> None:
     rng = np.random.default_rng(0)
     a, b = rng.random(30), rng.random(30) - 0.1
@@ -68,10 +73,10 @@ def _bayes(out: Output) -> None:
 
 @case("measure/tradeoff", covers=("measure.tradeoff", "measure.frontier"), quick=True)
 def _tradeoff(out: Output) -> None:
-    privacy = {"a": 0.2, "b": 0.5, "c": 0.9, "d": 0.9}
-    utility = {"a": 0.9, "b": 0.8, "c": 0.6, "d": 0.7}
+    privacy = pd.Series({"a": 0.2, "b": 0.5, "c": 0.9, "d": 0.9})
+    utility = pd.Series({"a": 0.9, "b": 0.8, "c": 0.6, "d": 0.7})
     out.table("table", measure.tradeoff(privacy, utility, original_utility=0.92))
-    out.number("frontier", measure.frontier(list(privacy.values()), list(utility.values())))
+    out.number("frontier", measure.frontier(privacy, utility))
 
 
 @case("measure/release_overlap", covers=("measure.release_overlap", "measure.Overlap"), quick=True)
@@ -107,7 +112,11 @@ def _on_release_paper(out: Output) -> None:
 @case("measure/train_on_synthetic", covers=("measure.train_on_synthetic", "measure.Utility"))
 def _on_synthetic(out: Output) -> None:
     X, y = mixed(150, seed=6)
-    for name, protector in {"original": None, "copula": GaussianCopula(), "copies": RandomOverSampler()}.items():
+    for name, protector in {
+        "original": None,
+        "copula": GaussianCopula(),
+        "copies": RandomOverSampler(),
+    }.items():
         found = measure.train_on_synthetic(protector, X, y, n_folds=2, random_state=0)
         out.table(f"{name}, scores", found.scores.drop(columns="seconds"))
         out.table(f"{name}, overall", found.overall)
@@ -126,7 +135,10 @@ def _tuned(out: Output) -> None:
 @case("measure/privacy_gain", covers=("measure.privacy_gain",))
 def _gain(out: Output) -> None:
     X, y = numeric(100, 20, seed=8)
-    for name, settings in {"outliers": {"n_targets": 2}, "random": {"targets": "random", "n_targets": 2}}.items():
+    for name, settings in {
+        "outliers": {"n_targets": 2},
+        "random": {"targets": "random", "n_targets": 2},
+    }.items():
         table = measure.privacy_gain(SMOTE(), X, y, n_train=10, n_test=10, random_state=0, **settings)
         out.table(name, table)
 
@@ -188,9 +200,9 @@ def _neighbours(out: Output) -> None:
 def _methods(out: Output) -> None:
     pair = measure.worst_case_neighbours(_schema(), n_rows=30)
     own = HistogramSynthesizer(2.0, schema=_schema(), n_bins=3)
-    out.number("histograms", measure.audit_epsilon(own, *pair, trials=60, random_state=0))
+    out.number("histograms", measure.audit_epsilon(own, *pair, trials=30, random_state=0))
     model = PrivateLogisticRegression(2.0, schema=_schema())
-    out.number("logistic regression", measure.audit_epsilon(model, *pair, trials=60, random_state=0))
+    out.number("logistic regression", measure.audit_epsilon(model, *pair, trials=30, random_state=0))
 
 
 @case("measure/audit_epsilon_one_run", covers=("measure.audit_epsilon_one_run",), quick=True)
@@ -200,8 +212,12 @@ def _one_run(out: Output) -> None:
         return np.where(rng.random(len(included)) < keep, included, ~included).astype(float)
 
     for delta in (0.0, 1e-3):
-        out.number(f"bits, {delta}", measure.audit_epsilon_one_run(noisy_bits, 2000, delta=delta, random_state=0))
-    out.number("guesses", measure.audit_epsilon_one_run(noisy_bits, 1000, n_guesses=[100, 500], random_state=0))
+        out.number(
+            f"bits, {delta}", measure.audit_epsilon_one_run(noisy_bits, 2000, delta=delta, random_state=0)
+        )
+    out.number(
+        "guesses", measure.audit_epsilon_one_run(noisy_bits, 1000, n_guesses=[100, 500], random_state=0)
+    )
     rng = np.random.default_rng(0)
     table = rng.normal(size=(60, 2)), np.repeat([0, 1], [40, 20])
     canaries = rng.uniform(-30, 30, size=(40, 2)), np.repeat([0, 1], 20)

@@ -27,7 +27,7 @@ def _gaussian(multiplier: float = 10.0, delta: float = 1e-6) -> Guarantee:
     return Guarantee("proven", composed_epsilon(event, delta), delta, basis="Gauss", event=event)
 
 
-@case("privacy/Guarantee", covers=("privacy.Guarantee", "privacy.as_replace_one"), quick=True)
+@case("privacy/Guarantee", covers=("privacy.Guarantee", "privacy.as_replace_one"))
 def _guarantee(out: Output) -> None:
     pure = Guarantee.pure(0.5, "Laplace noise")
     given = {
@@ -62,16 +62,16 @@ def _accountant(out: Output) -> None:
     for relation in RELATIONS:
         for delta in (0.0, 1e-6):
             for unit, rows in (("record", 1), ("person", 3)):
-                own = Accountant(
-                    2.0, delta, relation=relation, unit=unit, rows_per_unit=rows, random_state=0
-                )  # type: ignore[arg-type]
+                own = Accountant(2.0, delta, relation=relation, unit=unit, rows_per_unit=rows, random_state=0)  # type: ignore[arg-type]
                 name = f"{relation}, delta {delta}, {unit}"
                 out.number(f"{name}, start", [own.pure, own.total, own.failure, own.left, own.rows_changed])
                 out.number(f"{name}, sensitivity", [own.sensitivity(), own.sensitivity(3)])
                 out.number(f"{name}, split", own.split({"a": 1.0, "b": 3.0}))
                 out.number(f"{name}, deviation", [own.deviation(0.3), own.doubt(0.3, 0.05, 2)])
                 out.number(f"{name}, counts", own.counts(counts, share=0.3, what="counts"))
-                out.number(f"{name}, chosen", own.choose(np.arange(6.0), sensitivity=1.0, share=0.2, what="best"))
+                out.number(
+                    f"{name}, chosen", own.choose(np.arange(6.0), sensitivity=1.0, share=0.2, what="best")
+                )
                 out.number(f"{name}, left", own.left)
                 out.guarantee(own.promise("a promise", ("a caveat",)), f"{name}, promise")
                 own.counts(counts, share=own.left, what="the rest")
@@ -82,13 +82,20 @@ def _accountant(out: Output) -> None:
     out.error("negative", lambda: Accountant(-1.0))
 
 
-@case("privacy/mechanisms", covers=(
-    "privacy.noisy_counts", "privacy.gaussian_counts", "privacy.frequent_counts", "privacy.choose"), quick=True)
+@case(
+    "privacy/mechanisms",
+    covers=("privacy.noisy_counts", "privacy.gaussian_counts", "privacy.frequent_counts", "privacy.choose"),
+    quick=True,
+)
 def _mechanisms(out: Output) -> None:
     counts = np.arange(60).reshape(6, 10)
     for seed in (0, 1):
-        out.number(f"Laplace, {seed}", privacy.noisy_counts(counts, sensitivity=2, epsilon=0.7, random_state=seed))
-        out.number(f"Gauss, {seed}", privacy.gaussian_counts(counts, sensitivity=1.4, rho=0.1, random_state=seed))
+        out.number(
+            f"Laplace, {seed}", privacy.noisy_counts(counts, sensitivity=2, epsilon=0.7, random_state=seed)
+        )
+        out.number(
+            f"Gauss, {seed}", privacy.gaussian_counts(counts, sensitivity=1.4, rho=0.1, random_state=seed)
+        )
         frequent = privacy.frequent_counts(
             np.array([0, 1, 50, 200, 3]), changed=2, sensitivity=1.0, largest=1, rho=0.2, delta=1e-6,
             random_state=seed,
@@ -116,27 +123,53 @@ def _noise(out: Output) -> None:
     out.number("unseeded", noise.random_source(None))
 
 
-@case("privacy/estimates", covers=(
-    "privacy.private_bounds", "privacy.private_categories", "privacy.private_class_counts",
-    "privacy.private_quantiles"), quick=True)
+@case(
+    "privacy/estimates",
+    covers=(
+        "privacy.private_bounds",
+        "privacy.private_categories",
+        "privacy.private_class_counts",
+        "privacy.private_quantiles",
+    ),
+    quick=True,
+)
 def _estimates(out: Output) -> None:
     rng = np.random.default_rng(0)
-    values, wards = rng.normal(50, 20, 800), rng.choice(["A", "B", "C", "rare"], 800, p=[0.5, 0.3, 0.19, 0.01])
+    values, wards = (
+        rng.normal(50, 20, 800),
+        rng.choice(["A", "B", "C", "rare"], 800, p=[0.5, 0.3, 0.19, 0.01]),
+    )
     for relation in RELATIONS:
         for delta in (0.0, 1e-5):
             own = Accountant(8.0, delta, relation=relation, random_state=1)  # type: ignore[arg-type]
             name = f"{relation}, delta {delta}"
-            out.number(f"{name}, bounds", privacy.private_bounds(values, accountant=own, share=0.2, what="age"))
-            out.number(f"{name}, whole bounds", privacy.private_bounds(
-                values.round(), accountant=own, share=0.2, whole=True, within=(0, 1000)))
-            out.number(f"{name}, quantiles", privacy.private_quantiles(
-                values, [0.1, 0.5, 0.9], bounds=(0, 100), accountant=own, share=0.2))
-            out.number(f"{name}, class counts", privacy.private_class_counts(
-                (values > 60).astype(int), 2, accountant=own, share=0.1))
+            out.number(
+                f"{name}, bounds", privacy.private_bounds(values, accountant=own, share=0.2, what="age")
+            )
+            out.number(
+                f"{name}, whole bounds",
+                privacy.private_bounds(
+                    values.round(), accountant=own, share=0.2, whole=True, within=(0, 1000)
+                ),
+            )
+            out.number(
+                f"{name}, quantiles",
+                privacy.private_quantiles(
+                    values, [0.1, 0.5, 0.9], bounds=(0, 100), accountant=own, share=0.2
+                ),
+            )
+            out.number(
+                f"{name}, class counts",
+                privacy.private_class_counts((values > 60).astype(int), 2, accountant=own, share=0.1),
+            )
             if delta:
-                out.number(f"{name}, categories", privacy.private_categories(wards, accountant=own, share=0.2))
+                out.number(
+                    f"{name}, categories", privacy.private_categories(wards, accountant=own, share=0.2)
+                )
             else:
-                out.error(f"{name}, categories", lambda own=own: privacy.private_categories(wards, accountant=own))
+                out.error(
+                    f"{name}, categories", lambda own=own: privacy.private_categories(wards, accountant=own)
+                )
             out.guarantee(own.guarantee("estimates"), name)
 
 
@@ -154,10 +187,13 @@ def _domains(out: Output) -> None:
         found = privacy.resolve_domains(X, y, schema, own, **options)  # type: ignore[arg-type]
         out.number(f"{name}, schema", found.schema)
         out.number(f"{name}, label", found.label)
-        out.number(f"{name}, edges", {
-            column: [bins.n_cells, bins.edges if bins.column.is_number else None]
-            for column, bins in found.bins.items()
-        })
+        out.number(
+            f"{name}, edges",
+            {
+                column: [bins.n_cells, bins.edges if bins.column.is_number else None]
+                for column, bins in found.bins.items()
+            },
+        )
         out.text(f"{name}, caveats", found.caveats)
         out.number(f"{name}, number of caveats", len(found.caveats))
         out.number(f"{name}, left", own.left)
@@ -176,7 +212,11 @@ _SIZES: dict[str, dict[str, Any]] = {
 }
 
 
-@case("privacy/oversampling_cost", covers=("privacy.oversampling_cost", "privacy.oversampling_budget"), quick=True)
+@case(
+    "privacy/oversampling_cost",
+    covers=("privacy.oversampling_cost", "privacy.oversampling_budget"),
+    quick=True,
+)
 def _oversampling(out: Output) -> None:
     for name, sizes in _SIZES.items():
         for relation in RELATIONS:
@@ -185,7 +225,9 @@ def _oversampling(out: Output) -> None:
                 label = f"{name}, {relation}, {bases}"
                 out.guarantee(privacy.oversampling_cost(1.0, target_delta=target, **own), label)
                 out.number(label, privacy.oversampling_budget(1.0, target_delta=target or 0.0, **own))
-    out.guarantee(privacy.oversampling_cost(noise_multiplier=20.0, target_delta=1e-6, **_SIZES["few"]), "Gauss")
+    out.guarantee(
+        privacy.oversampling_cost(noise_multiplier=20.0, target_delta=1e-6, **_SIZES["few"]), "Gauss"
+    )
     out.guarantee(privacy.oversampling_cost(0.5, delta=1e-9, target_delta=1e-5, **_SIZES["few"]), "delta")
     out.guarantee(privacy.oversampling_cost(0.5, keep_originals=False, **_SIZES["few"]), "no originals")
     out.error("negative", lambda: privacy.oversampling_cost(1.0, n_minority=-1, n_added=4))
@@ -207,11 +249,16 @@ def _smote(out: Output) -> None:
     out.guarantee(privacy.smote_cost(0.1, keep_originals=False, **few), "no originals")
 
 
-@case("privacy/bagging_cost", covers=("privacy.bagging_cost", "privacy.bagging_budget"), quick=True)
+@case("privacy/bagging_cost", covers=("privacy.bagging_cost", "privacy.bagging_budget"))
 def _bagging(out: Output) -> None:
     for split in ("bootstrap", "subsample", "disjoint", "stratified"):
         for relation in RELATIONS:
-            own: dict[str, Any] = {"n_estimators": 10, "n_records": 1000, "split": split, "relation": relation}
+            own: dict[str, Any] = {
+                "n_estimators": 10,
+                "n_records": 1000,
+                "split": split,
+                "relation": relation,
+            }
             if split in ("bootstrap", "subsample"):
                 own |= {"n_samples": 100, "target_delta": 1e-6}
             label = f"{split}, {relation}"
@@ -231,9 +278,18 @@ def _persons(out: Output) -> None:
     out.number("texts", privacy.limit_rows([f"p{i}" for i in persons], 2, dtype="object", random_state=0))
 
 
-@case("privacy/Ledger", covers=(
-    "privacy.Ledger", "privacy.DatasetLedger", "privacy.Balance", "privacy.Entry", "privacy.LedgerWarning",
-    "privacy.OverdraftError", "privacy.Verification"), quick=True)
+@case(
+    "privacy/Ledger",
+    covers=(
+        "privacy.Ledger",
+        "privacy.DatasetLedger",
+        "privacy.Balance",
+        "privacy.Entry",
+        "privacy.LedgerWarning",
+        "privacy.OverdraftError",
+        "privacy.Verification",
+    ),
+)
 def _ledger(out: Output) -> None:
     from oversafe.protect import HistogramSynthesizer
 
@@ -258,7 +314,9 @@ def _ledger(out: Output) -> None:
         for entry in entries:
             # The ledger's own number is random, and so is what tells its entries apart.
             entry.pop("id"), entry.pop("when")
-            entry["plain_guarantee"] = entry["plain_guarantee"] and Guarantee.from_dict(entry["plain_guarantee"])
+            entry["plain_guarantee"] = entry["plain_guarantee"] and Guarantee.from_dict(
+                entry["plain_guarantee"]
+            )
         out.number("history", entries)
         out.number("verified", ledger.verify())
         out.error("overdraft", lambda: ledger.charge("patients", Guarantee.pure(9.0, "x")))
@@ -269,7 +327,11 @@ def _ledger(out: Output) -> None:
         out.text("repr", without_stamps(repr(ledger), folder))
 
 
-@case("privacy/manifests", covers=("privacy.Manifest", "privacy.write_release", "privacy.read_manifest"), quick=True)
+@case(
+    "privacy/manifests",
+    covers=("privacy.Manifest", "privacy.write_release", "privacy.read_manifest"),
+    quick=True,
+)
 def _manifests(out: Output) -> None:
     X, y = mixed(40)
     with tempfile.TemporaryDirectory() as folder:
@@ -278,7 +340,9 @@ def _manifests(out: Output) -> None:
             "none.parquet": Guarantee.none("SMOTE keeps records"),
         }.items():
             path = Path(folder) / name
-            written = privacy.write_release(X.assign(state=y), path, guarantee, {"method": "x", "epsilon": 1.0})
+            written = privacy.write_release(
+                X.assign(state=y), path, guarantee, {"method": "x", "epsilon": 1.0}
+            )
             plain = json.loads(written.to_json())
             out.manifest(name, plain)
             out.number(f"{name}, fields", sorted(plain))

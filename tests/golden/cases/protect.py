@@ -67,13 +67,25 @@ PRIVATE = {
     "MST": Method({"n_bins": 3}, needs=("mbi",), narrow=True),
     "AIM": Method({"n_bins": 3, "max_cells": 60}, needs=("mbi",), narrow=True),
     "GEM": Method(
-        {"n_bins": 4, "n_rounds": 1, "n_products": 10, "embedding": 8, "n_steps": 3}, needs=("torch",), narrow=True
+        {"n_bins": 4, "n_rounds": 1, "n_products": 10, "embedding": 8, "n_steps": 3},
+        needs=("torch",),
+        narrow=True,
     ),
     "DPGAN": Method({"n_bins": 4, "epochs": 1, "batch_size": 30}, needs=("opacus",), narrow=True),
-    "PATEGAN": Method({"n_bins": 4, "n_rounds": 1, "n_votes": 10, "n_teachers": 5}, needs=("opacus",), narrow=True),
+    "PATEGAN": Method(
+        {"n_bins": 4, "n_rounds": 1, "n_votes": 10, "n_teachers": 5}, needs=("opacus",), narrow=True
+    ),
 }
 # The default tier compares one case of each of these.
-QUICK = {"SMOTE", "SMOTENC", "PrivateSMOTE", "KAnonymizer", "GaussianCopula", "HistogramSynthesizer", "PrivBayes"}
+QUICK = {
+    "SMOTE",
+    "SMOTENC",
+    "PrivateSMOTE",
+    "KAnonymizer",
+    "GaussianCopula",
+    "HistogramSynthesizer",
+    "PrivBayes",
+}
 
 
 def made(name: str, method: Method, **changes: Any) -> Any:
@@ -350,7 +362,7 @@ def _umap(out: Output) -> None:
 
 @case("protect/suggest_quasi_identifiers", covers=("protect.suggest_quasi_identifiers",), quick=True)
 def _suggest(out: Output) -> None:
-    X, y = mixed(200, seed=14)
+    X, _ = mixed(200, seed=14)
     out.table("suggested", protect.suggest_quasi_identifiers(X))
     out.table("few", protect.suggest_quasi_identifiers(X, k_anonymity=5, max_columns=2, n_sets=4))
 
@@ -419,7 +431,11 @@ def _cancer(out: Output) -> None:
 
 def _on_data(name: str, out: Output) -> None:
     X, y = sampled(name)
-    models = [protect.GaussianCopula(), protect.HistogramSynthesizer(5.0, n_bins=6), protect.BayesianNetwork()]
+    models = [
+        protect.GaussianCopula(),
+        protect.HistogramSynthesizer(5.0, n_bins=6),
+        protect.BayesianNetwork(),
+    ]
     for model in models:
         model.set_params(random_state=0)
         _keep(out, model, X, y, type(model).__name__)
@@ -427,4 +443,3 @@ def _on_data(name: str, out: Output) -> None:
 
 for _name in ("adult", "abalone_19", "german_credit_20", "car_eval_34"):
     case(f"protect/data set {_name}", partial(_on_data, _name), data=True)
-
