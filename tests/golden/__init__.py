@@ -25,7 +25,8 @@ and ``outputs/index.tsv`` a line for each part of each case, so that a diff of i
 Recording leaves alone what compares equal.
 
 Numbers compare with a relative tolerance of 1e-9: processors and linear algebra libraries add in different orders, so
-that the last digits of a sum differ from machine to machine. ``--tolerance 0`` is for one machine.
+that the last digits of a sum differ from machine to machine. What torch computes is compared with 1e-4: it uses single
+precision, and another number of threads gives other last digits. ``--tolerance 0`` is for one machine.
 
 What cannot be the same twice is not compared; the case names it with the reason (``unstable``), and ``list`` shows it.
 Cases whose optional package or data sets (``OVERSAFE_DATA``) are missing are skipped, and their number is printed.

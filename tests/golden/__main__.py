@@ -60,7 +60,11 @@ def main(arguments: list[str] | None = None) -> int:
         else:
             failed[name] = error
     found = [
-        d for name in sorted(now) for d in comparing.compared(name, golden.get(name), now[name], tolerance)
+        d
+        for name in sorted(now)
+        for d in comparing.compared(
+            name, golden.get(name), now[name], max(tolerance, cases[name].coarsest if tolerance else 0.0)
+        )
     ]
     gone = sorted(set(golden) - set(cases)) if not options.only else []
     found += [

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tests.golden.output import Output, Parts, without_stamps
 
@@ -42,6 +42,10 @@ class Case:
         Places that are not compared, and why.
     """
 
+    # Torch computes in single precision, whose last digits change with the number of threads.
+    _SINGLE: ClassVar = {"torch", "opacus"}
+    _SINGLE_TOLERANCE: ClassVar = 1e-4
+
     name: str
     run: Callable[[Output], None]
     covers: tuple[str, ...] = ()
@@ -54,6 +58,11 @@ class Case:
     def room(self) -> str:
         """The module of its case, and the file of its golden output."""
         return self.name.partition("/")[0]
+
+    @property
+    def coarsest(self) -> float:
+        """The relative tolerance that its numbers need at least."""
+        return self._SINGLE_TOLERANCE if self._SINGLE.intersection(self.needs) else 0.0
 
     @property
     def skipped(self) -> str | None:

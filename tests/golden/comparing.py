@@ -10,8 +10,8 @@ from typing import Any
 from tests.golden.output import PARTS, Parts
 
 TOLERANCE = 1e-9
-# What should be 0 is seldom less than the rounding of numbers about 1.
-_NEAR_ZERO = 1e-12
+# Of numbers about 1: what should be 0 is what their rounding left.
+_NEAR_ZERO = 1e-3
 _ABSENT = "nothing"
 _LONGEST = 160
 
@@ -27,7 +27,9 @@ class Difference:
     now: Any
 
     def __str__(self) -> str:
-        return f"{self.part}: {self.place}\n      was {_shown(self.before)}\n      is  {_shown(self.now)}"
+        start = _first_difference(self.before, self.now)
+        was, now = _shown(self.before, start), _shown(self.now, start)
+        return f"{self.part}: {self.place}\n      was {was}\n      is  {now}"
 
 
 def compared(case: str, golden: Parts | None, now: Parts, tolerance: float = TOLERANCE) -> list[Difference]:
@@ -63,7 +65,7 @@ def _same(before: Any, now: Any, tolerance: float) -> bool:
         return bool(before == now)
     if math.isnan(before) or math.isnan(now):
         return math.isnan(before) and math.isnan(now)
-    return math.isclose(before, now, rel_tol=tolerance, abs_tol=_NEAR_ZERO if tolerance else 0.0)
+    return math.isclose(before, now, rel_tol=tolerance, abs_tol=_NEAR_ZERO * tolerance)
 
 
 def report(found: Sequence[Difference], shown: int = 3) -> str:
@@ -99,6 +101,15 @@ def _listed(names: list[str], most: int = 12) -> str:
     return "; ".join(names[:most]) + rest
 
 
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+def _first_difference(before: Any, now: Any) -> int:
+    """Return from where two long texts are shown: a little before they differ."""
+    if not isinstance(before, str) or not isinstance(now, str) or max(len(before), len(now)) <= _LONGEST:
+        return 0
+    pairs = enumerate(zip(before, now, strict=False))
+    at = next((place for place, (a, b) in pairs if a != b), min(len(before), len(now)))
+    return max(0, at - _LONGEST // 4)
+
+
+def _shown(value: Any, start: int) -> str:
+    text = repr(value[start:] if isinstance(value, str) else value)
+    return "..." * (start > 0) + (text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...")

@@ -23,6 +23,9 @@ SHOWN_ROWS = 24
 # Names of columns, methods and places have fewer words.
 _WORDS = 4
 
+# In all cases.
+_UNSTABLE = {"*/details/seconds": "how long the attack took"}
+
 Parts = dict[str, dict[str, Any]]
 
 
@@ -37,7 +40,7 @@ class Output:
 
     def __init__(self, unstable: Mapping[str, str] | None = None) -> None:
         self.parts: Parts = {part: {} for part in PARTS}
-        self._unstable = dict(unstable or {})
+        self._unstable = {**_UNSTABLE, **(unstable or {})}
 
     def table(self, name: str, table: Any, labels: Any = None) -> None:
         """Keep a table as it is, with its labels if they stand apart."""
@@ -97,8 +100,8 @@ class Output:
             if hasattr(model, attribute):
                 self._keep("numbers", f"{name}, {attribute}", getattr(model, attribute))
 
-    def error(self, name: str, call: Callable[[], Any]) -> None:
-        """Keep what is refused: the kind of the error, and its sentence."""
+    def error(self, name: str, call: Callable[[], Any], *hidden: Any) -> None:
+        """Keep what is refused: the kind of the error, and its sentence without some paths."""
         try:
             call()
         except Exception as error:
@@ -106,7 +109,7 @@ class Output:
         else:
             kind, said = "nothing was refused", ""
         self._keep("numbers", f"{name}, error", kind)
-        self._say(f"sentences/{name}, error", said)
+        self._say(f"sentences/{name}, error", without_stamps(said, *hidden))
 
     def _keep(self, part: str, name: str, value: Any) -> None:
         if name in self.parts[part]:

@@ -14,7 +14,7 @@ from oversafe.privacy import Guarantee
 from tests.golden import __main__ as command
 from tests.golden import coverage, store
 from tests.golden.case import Case, all_cases, run_case
-from tests.golden.comparing import compared, report, summary
+from tests.golden.comparing import TOLERANCE, Difference, compared, report, summary
 from tests.golden.output import SENTENCE, Output
 
 CASES = all_cases()
@@ -31,7 +31,7 @@ def golden():
 def test_the_quick_cases_answer_as_recorded(golden, name):
     if (why := CASES[name].skipped) is not None:
         pytest.skip(why)
-    found = compared(name, golden.get(name), run_case(CASES[name]))
+    found = compared(name, golden.get(name), run_case(CASES[name]), max(TOLERANCE, CASES[name].coarsest))
     assert not found, f"python -m tests.golden compare --only {name!r}\n{report(found)}"
 
 
@@ -185,6 +185,12 @@ def test_the_report_names_cases_parts_and_values():
         "numbers changed in 1 case: case",
         "sentences changed in 1 case: case",
     ]
+
+
+def test_of_a_long_text_the_place_is_shown_that_differs():
+    text = "word " * 200
+    found = Difference("case", "sentences", "page", text + "old" + text, text + "new" + text)
+    assert "old word" in str(found) and "new word" in str(found) and len(str(found)) < 500
 
 
 def test_sentences_stand_apart():

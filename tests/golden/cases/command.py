@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -74,6 +75,7 @@ def run(out: Output, name: str, *arguments: str) -> str:
 
 
 def _clean(text: str) -> str:
+    text = re.sub(r"(cells?), [\d.]+ s\b", r"\1, <seconds>", text)
     return without_stamps(text, Path.cwd(), os.path.realpath(Path.cwd()))
 
 

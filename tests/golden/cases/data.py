@@ -111,14 +111,7 @@ def _refused(out: Output) -> None:
     for name, (content, options) in REFUSED.items():
         with tempfile.TemporaryDirectory() as folder:
             path = _file(folder, content)
-
-            def read(path: Path = path, folder: str = folder, options: dict[str, Any] = options) -> None:
-                try:
-                    read_table(path, **options)
-                except Exception as error:
-                    raise type(error)(without_stamps(str(error), folder)) from None
-
-            out.error(name, read)
+            out.error(name, partial(read_table, path, **options), folder)
     out.error("no file", lambda: read_table("nowhere.csv"))
     out.error("an ending", lambda: read_table("nowhere.xyz"))
 
@@ -327,14 +320,7 @@ def _sources(out: Output) -> None:
         with sqlite3.connect(Path(folder) / "t.db") as connection:
             table.drop(columns="admitted").to_sql("people", connection, index=False)
         for name in (f"sqlite:///{folder}/t.db?table=people", f"sqlite:///{folder}/t.db::people"):
-            out.error(f"database {name.partition('t.db')[2]}", lambda name=name: _unplaced(name, folder))
-
-
-def _unplaced(name: str, folder: str) -> None:
-    try:
-        read_table(name)
-    except Exception as error:
-        raise type(error)(without_stamps(str(error), folder)) from None
+            out.error(f"database {name.partition('t.db')[2]}", partial(read_table, name), folder)
 
 
 @case("data/load_dataset, embedded", covers=("data.load_dataset", "data.Dataset"), quick=True)
