@@ -190,7 +190,7 @@ def test_the_report_names_cases_parts_and_values():
 def test_of_a_long_text_the_place_is_shown_that_differs():
     text = "word " * 200
     found = Difference("case", "sentences", "page", text + "old" + text, text + "new" + text)
-    assert "old word" in str(found) and "new word" in str(found) and len(str(found)) < 500
+    assert "word oldword" in str(found) and "word newword" in str(found) and len(str(found)) < 500
 
 
 def test_sentences_stand_apart():
