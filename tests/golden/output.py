@@ -273,6 +273,8 @@ _STAMPS = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(\+00:00|Z)?"), "<time>"),
     (re.compile(r"\b[0-9a-f]{64}\b"), "<sha256>"),
     (re.compile(r"\b[0-9a-f]{32}\b"), "<id>"),
+    # A ledger's own number.
+    (re.compile(r"\b[0-9a-f]{16}\b"), "<id>"),
     (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<id>"),
     (re.compile(r"oversafe \d+\.\d+[\w.]*"), "oversafe <version>"),
 )
