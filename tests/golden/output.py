@@ -274,7 +274,7 @@ _STAMPS = (
     (re.compile(r"\b[0-9a-f]{64}\b"), "<sha256>"),
     (re.compile(r"\b[0-9a-f]{32}\b"), "<id>"),
     # A ledger's own number.
-    (re.compile(r"\b[0-9a-f]{16}\b"), "<id>"),
+    (re.compile(r"(?<=entry )[0-9a-f]{16}\b"), "<id>"),
     (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<id>"),
     (re.compile(r"oversafe \d+\.\d+[\w.]*"), "oversafe <version>"),
 )
