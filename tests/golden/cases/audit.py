@@ -363,7 +363,7 @@ def _displays(out: Output) -> None:
         "recall": RecallDisplay.from_recalls([5, 20], [[0.5, 0.7], [1.0, 1.0]], n_minority=40, mutuality=0.5),
         "reconstruction": ReconstructionDisplay.from_result(ReconSMOTE().run(rows), rows),
         "boundary": PrivateBoundaryDisplay.from_estimator(
-            model.set_params(random_state=0), X[["x0", "x1"]], y, n_fits=1
+            model.set_params(random_state=0), X[["x0", "x1"]], y, n_fits=1, random_state=0
         ),
     }
     for name, display in displays.items():
