@@ -71,8 +71,8 @@ def _changed(change: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[[], Rel
 
 
 def _noised(scale: float) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    rng = np.random.default_rng(0)
-    return lambda X: X + rng.normal(size=X.shape) * scale * X.std().to_numpy()
+    # Made anew each time, or what a case gets would hang on those that ran before it.
+    return lambda X: X + np.random.default_rng(0).normal(size=X.shape) * scale * X.std().to_numpy()
 
 
 def _synthesized(**settings: Any) -> Release:
