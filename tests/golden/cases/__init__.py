@@ -1,0 +1,1 @@
+"""The golden cases, a module for each room."""
