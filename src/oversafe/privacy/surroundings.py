@@ -238,10 +238,10 @@ def _unknown(frame: Any) -> str | None:
     if package in ("oversafe", "joblib") or package in _RUNNERS or package in sys.stdlib_module_names:
         return None
     first = frame.f_locals.get(frame.f_code.co_varnames[0]) if frame.f_code.co_argcount else None
-    # A function that takes a model is no wrapper, a method of one is.
-    wraps = hasattr(type(first), "fit") and name.rpartition(".")[0] in (
-        c.__qualname__ for c in type(first).__mro__
-    )
+    bases = type(first).__mro__
+    # A function that takes a model is no wrapper, a method of one is; whoever derives from ours answers for it.
+    wraps = hasattr(type(first), "fit") and name.rpartition(".")[0] in (c.__qualname__ for c in bases)
+    wraps = wraps and not any(c.__module__.startswith("oversafe.") for c in bases)
     if package in ("sklearn", "imblearn"):
         known = name in _HARMLESS.get(module, ())
     else:
