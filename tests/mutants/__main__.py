@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections import Counter
@@ -22,6 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1, help="how many at once")
     parser.add_argument("--seed", type=int, default=0, help="of the random faults")
     parser.add_argument("--count", type=int, default=300, help="how many random faults")
+    parser.add_argument("--seconds", type=float, default=20, help="of tests for each random fault, the quickest first")
     parser.add_argument("--fast", action="store_true", help="the most telling curated faults alone")
     parser.add_argument("--list", action="store_true", help="name the faults, run none")
     parser.add_argument("--verbose", action="store_true", help="show what pytest said where a fault survived")
@@ -42,7 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(faults: Sequence[Fault], chosen: argparse.Namespace) -> int:
     begin, found = time.monotonic(), Counter[str]()
-    for fault, outcome in run_faults(faults, jobs=chosen.jobs):
+    most = chosen.seconds if chosen.which == "random" else math.inf
+    for fault, outcome in run_faults(faults, jobs=chosen.jobs, most=most):
         if fault is None:
             print(f"without a fault: {len(outcome.seconds)} tests passed in {outcome.took:.0f} s", flush=True)
             if outcome.code != 0:

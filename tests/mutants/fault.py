@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "src" / "oversafe"
@@ -50,10 +51,9 @@ class Fault:
         piece = "".join(lines[first - 1 : last])
         if (times := piece.count(self.old)) != 1:
             raise StaleFault(f"{self.name}: {self.old!r} stands {times} times in {self.symbol}, not once")
-        changed = "".join(lines[: first - 1]) + piece.replace(self.old, self.new) + "".join(lines[last:])
-        if ast.dump(ast.parse(changed)) == ast.dump(ast.parse(source)):
+        if self.new == self.old:
             raise StaleFault(f"{self.name}: the change of {self.symbol} changes nothing")
-        return changed
+        return "".join(lines[: first - 1]) + piece.replace(self.old, self.new) + "".join(lines[last:])
 
 
 def read_module(file: str) -> str:
@@ -61,9 +61,14 @@ def read_module(file: str) -> str:
     return (PACKAGE / file).read_text(encoding="utf-8")
 
 
+@lru_cache(maxsize=64)
+def _parsed(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
 def _place(source: str, name: str, symbol: str) -> tuple[int, int]:
     """Return the first and the last line of what a qualified name stands for."""
-    body: list[ast.stmt] = ast.parse(source).body
+    body: list[ast.stmt] = _parsed(source).body
     found: ast.stmt | None = None
     for part in name.split("."):
         matches = [node for node in _statements(body) if part in _names(node)]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
+import itertools
+import math
 import os
 import pickle
 import shutil
@@ -27,6 +30,10 @@ _LIBRARIES = (
     "sklearn.ensemble", "sklearn.model_selection", "imblearn.pipeline", "imblearn.over_sampling", "pyarrow.parquet",
     "numba", "joblib", "opendp.measurements", "dp_accounting.pld.privacy_loss_distribution", "dp_accounting.rdp",
     "hypothesis", "jsonschema", "duckdb", "ibis", "typer", "rich.console", "jinja2", "torch", "opacus.grad_sample",
+)  # fmt: skip
+# What costs seconds at every start and helps nobody here.
+_OPTIONS = (
+    "-q", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:unraisableexception", "-p", "no:threadexception",
 )  # fmt: skip
 # A fault's tests may take this many times as long as without it, and this many seconds more.
 _PATIENCE, _GRACE = 5, 20
@@ -86,6 +93,9 @@ def import_libraries() -> None:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     assert not any(name.partition(".")[0] == "oversafe" for name in sys.modules)
+    # Nothing of it is looked through again in the forked processes.
+    gc.collect()
+    gc.freeze()
 
 
 class Copy:
@@ -144,8 +154,9 @@ class Run:
         # Not of the process that started this one, nor of its services.
         os.environ.pop("CI", None)
         listener = _Listener()
-        options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", f"--basetemp={copy.folder / 'tmp'}"]
-        code = int(pytest.main([*options, *(["-x"] if stop_at_first else []), *tests], plugins=[listener]))
+        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+        options = [f"--basetemp={copy.folder / 'tmp'}", *_OPTIONS, *(["-x"] if stop_at_first else [])]
+        code = int(pytest.main([*options, *tests], plugins=[listener]))
         package = sys.modules.get("oversafe")
         if package is not None and not str(package.__file__).startswith(source):
             raise AssertionError(f"the tests imported {package.__file__}")
@@ -179,8 +190,20 @@ class Run:
         return outcome
 
 
-def run_faults(faults: Sequence[Fault], *, jobs: int) -> Iterator[tuple[Fault | None, Outcome]]:
-    """Yield the outcome of the tests without any fault, with None, and then each fault's as it comes."""
+def run_faults(
+    faults: Sequence[Fault], *, jobs: int, most: float = math.inf
+) -> Iterator[tuple[Fault | None, Outcome]]:
+    """Yield the outcome of the tests without any fault, with None, and then each fault's as it comes.
+
+    Parameters
+    ----------
+    faults : sequence of Fault
+        What to try.
+    jobs : int
+        How many at once.
+    most : float
+        If it is given, a fault's tests are run from the quickest on, and only those that take so many seconds together.
+    """
     import_libraries()
     with tempfile.TemporaryDirectory(prefix="oversafe-mutants-") as place:
         copies = [Copy(Path(place) / "0")]
@@ -201,8 +224,9 @@ def run_faults(faults: Sequence[Fault], *, jobs: int) -> Iterator[tuple[Fault | 
                 stack = contextlib.ExitStack()
                 source = fault.apply((copy.folder / "src" / "oversafe" / fault.file).read_text(encoding="utf-8"))
                 stack.enter_context(copy.changed(fault.file, source))
-                limit = _GRACE + _PATIENCE * _seconds(fault, without)
-                running[copy] = fault, stack, Run(copy, fault.tests, stop_at_first=True, limit=limit)
+                limit = _GRACE + _PATIENCE * min(most, _seconds(fault, without))
+                chosen = fault.tests if most == math.inf else _quickest(fault, without, most)
+                running[copy] = fault, stack, Run(copy, chosen, stop_at_first=True, limit=limit)
             for copy, (fault, stack, run) in list(running.items()):
                 if (outcome := run.poll()) is not None:
                     stack.close()
@@ -212,16 +236,21 @@ def run_faults(faults: Sequence[Fault], *, jobs: int) -> Iterator[tuple[Fault | 
             time.sleep(0.02)
 
 
+def _named(test: str, without: Outcome) -> dict[str, float]:
+    """Return the tests that passed of a file or of a name, and their seconds."""
+    prefixes = (f"{test}::", f"{test}[", f"{test}/")
+    return {name: took for name, took in without.seconds.items() if name == test or name.startswith(prefixes)}
+
+
 def _seconds(fault: Fault, without: Outcome) -> float:
     """Return how long a fault's tests take without it; 0 if one of what it names is no test that passed."""
-    total = 0.0
-    for test in fault.tests:
-        own = [
-            took
-            for name, took in without.seconds.items()
-            if name == test or name.startswith((f"{test}::", f"{test}[", f"{test}/"))
-        ]
-        if not own:
-            return 0.0
-        total += sum(own) + 1e-3
-    return total
+    each = [_named(test, without) for test in fault.tests]
+    return sum(sum(own.values()) + 1e-3 for own in each) if all(each) else 0.0
+
+
+def _quickest(fault: Fault, without: Outcome, most: float) -> list[str]:
+    """Return the tests of a fault from the quickest on, as long as they take no more seconds together."""
+    known = {name: took for test in fault.tests for name, took in _named(test, without).items()}
+    names = sorted(known, key=known.__getitem__)
+    sums = itertools.accumulate(known[name] for name in names)
+    return [name for name, total in zip(names, sums, strict=True) if total <= most] or names[:1]

@@ -4,6 +4,8 @@ from tests.mutants.fault import Fault
 
 _LEDGER = "tests/privacy/test_ledger.py"
 _FIELDS = "tests/privacy/test_ledger_fields.py"
+_CODE = f"{_FIELDS}::test_a_code_is_of_all_fields_of_the_ledger_and_of_its_key"
+_BRANCH = f"{_FIELDS}::test_an_entry_of_another_branch_does_not_fit_in"
 _BOTH = (_FIELDS, _LEDGER)
 _CHANGED = "an entry that was changed is found"
 _CHAIN = "an entry that was removed, added or moved is found"
@@ -15,7 +17,9 @@ _MAC = "privacy._chain:Key.mac"
 def _without(field: str) -> Fault:
     left = [f for f in ("number", "dataset", "kind", "fingerprint", "body", "previous") if f != field]
     old = "[row.number, row.dataset, row.kind, row.fingerprint, row.body, row.previous]"
-    return Fault(f"mac-without-{field}", _MAC, old, f"[{', '.join(f'row.{f}' for f in left)}]", _CHANGED, (_FIELDS,))
+    new = f"[{', '.join(f'row.{f}' for f in left)}]"
+    tests = (_BRANCH, _CODE) if field == "previous" else (_CODE,)
+    return Fault(f"mac-without-{field}", _MAC, old, new, _CHANGED, tests)
 
 
 FAULTS = (
@@ -37,8 +41,7 @@ FAULTS = (
           (_LEDGER,)),
     Fault("end-not-checked", "privacy.ledger:Ledger._end", "if cut:", "if False:", _END, (_LEDGER,)),
     Fault("end-of-a-shorter-chain", "privacy.ledger:Ledger._end", "cut = head is not None", "cut = False", _END, (_LEDGER,)),
-    Fault("end-of-another-chain", "privacy.ledger:Ledger._end", "seen is None or seen.mac != head[1]", "seen is None", _END,
-          (_LEDGER, _FIELDS)),
+    Fault("end-of-another-chain", "privacy.ledger:Ledger._end", "seen is None or seen.mac != head[1]", "seen is None", _END, ("tests/privacy/test_ledger_fields.py::test_another_branch_is_not_the_one_that_this_machine_has_seen",)),
     Fault("end-not-authentic", "privacy.ledger:Ledger._end", "return _checked(key, last)", "return last", _CHANGED, _BOTH),
     Fault("balance-not-authentic", "privacy.ledger:Ledger.remaining", "_checked(key, rows.last_of(name) or created)",
           "rows.last_of(name) or created", _CHANGED, _BOTH),
@@ -57,9 +60,8 @@ FAULTS = (
     Fault("charge-after-the-lock", "privacy.ledger:Ledger.charge", "before = _checked(key, rows.last_of(name) or created)",
           "before = _checked(key, created)", _BUDGET, (_LEDGER,)),
     Fault("overdraft-allowed", "privacy._ledger_entries:next_body", "if after is None:\n        raise OverdraftError(_overdraft(name, keeper, spent, cost))",
-          "if after is None:\n        after = spent.plus(cost, spent.rule)", _BUDGET, (_LEDGER,)),
-    Fault("spent-forgotten", "privacy._ledger_entries:next_body", "spent = spent_of(before)", "spent = filter_of(budget).empty", _BUDGET,
-          (_LEDGER,)),
+          "if after is None:\n        after = spent.plus(cost, spent.rule)", _BUDGET, ("tests/privacy/test_ledger.py::test_an_overdraft_is_refused_and_spends_nothing",)),
+    Fault("spent-forgotten", "privacy._ledger_entries:next_body", "spent = spent_of(before)", "spent = filter_of(budget).empty", _BUDGET, ("tests/privacy/test_ledger.py::test_an_overdraft_is_refused_and_spends_nothing",)),
     Fault("unaccounted-forgotten", "privacy._ledger_entries:next_body", 'before["unaccounted"] + 1', 'before["unaccounted"]',
           "releases that no budget covers are counted", (_LEDGER,)),
     Fault("unit-not-compared", "privacy._ledger_entries:_check_comparable", 'if guarantee.unit != budget["unit"]:', "if False:",
@@ -74,20 +76,19 @@ FAULTS = (
     Fault("verify-previous", "privacy._ledger_check:check_entries", "elif row.previous != previous:", "elif False:", _CHAIN, (_FIELDS,)),
     Fault("verify-macs", "privacy._ledger_check:check_entries",
           'problems.append(f"entry {row.number} was changed after it was written")', "pass", _CHANGED, (_LEDGER,)),
-    Fault("verify-head", "privacy._ledger_check:check_entries", "if found is None or found.mac != head[1]:", "if found is None:", _END,
-          (_FIELDS,)),
+    Fault("verify-head", "privacy._ledger_check:check_entries", "if found is None or found.mac != head[1]:", "if found is None:", _END, ("tests/privacy/test_ledger_fields.py::test_another_branch_is_not_the_one_that_this_machine_has_seen",)),
     Fault("verify-head-missing", "privacy._ledger_check:check_entries", "if found is None or found.mac != head[1]:",
           "if found is not None and found.mac != head[1]:", _END, (_LEDGER,)),
     Fault("verify-sums", "privacy._ledger_check:_check_sums", "claimed != (spent.plus(cost, claimed[0].rule), unaccounted)", "False",
-          "an entry's sums follow from those before it", (_FIELDS,)),
+          "an entry's sums follow from those before it", ("tests/privacy/test_ledger_fields.py::test_sums_that_do_not_follow_are_found_even_if_they_are_authentic",)),
     Fault("verify-rule", "privacy._ledger_check:_check_sums", "spent.rule not in (\n        None,\n        claimed[0].rule,\n    )", "False",
-          "the rule is fixed before any answer is seen", (_FIELDS,)),
+          "the rule is fixed before any answer is seen", ("tests/privacy/test_ledger_fields.py::test_a_rule_that_changes_between_charges_is_found_even_if_it_is_authentic",)),
     Fault("verify-overspent", "privacy._ledger_check:_check_sums", "if not budgets[row.dataset].allows(claimed[0], _ROUNDING):", "if False:",
-          _BUDGET, (_FIELDS,)),
+          _BUDGET, ("tests/privacy/test_ledger_fields.py::test_sums_that_do_not_follow_are_found_even_if_they_are_authentic",)),
     Fault("verify-unaccounted", "privacy._ledger_check:_check_sums", "claimed == (spent, unaccounted + 1)", "True",
-          "an entry's sums follow from those before it", (_FIELDS,)),
+          "an entry's sums follow from those before it", ("tests/privacy/test_ledger_fields.py::test_sums_that_do_not_follow_are_found_even_if_they_are_authentic",)),
     Fault("verify-made-twice", "privacy._ledger_check:_check_sums", "return None if known is None else", "return None if True else",
-          _BUDGET, (_FIELDS,)),
+          _BUDGET, ("tests/privacy/test_ledger_fields.py::test_a_second_budget_of_one_name_is_found_even_if_it_is_authentic",)),
     Fault("file-grows", "privacy._ledger_store:SQLiteStore._make_table", '("UPDATE", "DELETE")', '("UPDATE",)',
           "a ledger's file only grows", (_LEDGER,)),
     Fault("file-locked", "privacy._ledger_store:SQLiteStore.writing", 'connection.execute("BEGIN IMMEDIATE")', 'connection.execute("BEGIN")',
