@@ -65,7 +65,11 @@ class Case:
     def noise(self, model: Any) -> np.ndarray:
         """Return the noise in the objective that makes a model's coefficients its minimiser, one row per column."""
         rows = X if not self.constant else np.column_stack([X, np.full(len(X), self.constant)])
-        B = model.coef_ if not self.constant else np.column_stack([model.coef_, model.intercept_ / self.constant])
+        B = (
+            model.coef_
+            if not self.constant
+            else np.column_stack([model.coef_, model.intercept_ / self.constant])
+        )
         weights = np.ones(len(X)) if self.weights is None else self.weights
         margins = rows @ B.T
         if len(B) == 1:
@@ -73,7 +77,9 @@ class Case:
                 margins = margins + math.log(model.class_counts_[1] / model.class_counts_[0])
             slopes = slopes_of_two(self.learner, margins[:, 0], self.y == 1)[:, None]
         elif self.learner is PrivateLinearSVC:
-            slopes = np.column_stack([slopes_of_two(self.learner, m, self.y == c) for c, m in enumerate(margins.T)])
+            slopes = np.column_stack(
+                [slopes_of_two(self.learner, m, self.y == c) for c, m in enumerate(margins.T)]
+            )
         else:
             slopes = softmax(margins, axis=1) - np.eye(len(B))[self.y]
         return -((weights[:, None] * slopes).T @ rows + model.ridge_ * B)
@@ -111,7 +117,9 @@ CASES = {
     "threshold": Case({**NO, "class_weight": "threshold", "method": "objective"}, 3.0, 0.95 * NET),
     "three classes": Case({**NO, "method": "objective"}, 3.0 * math.sqrt(2), NET, y=THREE),
     "huber": Case({**NO, "method": "objective"}, 3.0, NET, learner=PrivateLinearSVC),
-    "huber, three classes": Case({**NO, "method": "objective"}, 3.0, NET / 3, learner=PrivateLinearSVC, y=THREE),
+    "huber, three classes": Case(
+        {**NO, "method": "objective"}, 3.0, NET / 3, learner=PrivateLinearSVC, y=THREE
+    ),
 }
 
 
@@ -128,7 +136,7 @@ def test_the_noise_in_the_coefficients_has_its_distribution(name, seeded):
     if case.learner is PrivateLinearSVC and len(noise[0]) > 1:
         # One problem for each class, each with its own noise.
         noise = noise.reshape(-1, 1, noise.shape[2])
-    columns, rows = noise.shape[1:]
+    columns = noise.shape[1]
     if columns > 1:
         # All classes' coefficients together have no noise; what is left has a dimension less.
         assert np.abs(noise.sum(axis=1)).max() < 1e-4
@@ -178,7 +186,11 @@ def test_normal_noise_in_the_coefficients_has_its_distribution(learner, seeded):
 
 def test_the_deltas_of_several_problems_add_up():
     case = Case(
-        {**NO, "epsilon": 1.0, "delta": 1e-4, "method": "gaussian"}, 3.0, 1.0, learner=PrivateLinearSVC, y=THREE
+        {**NO, "epsilon": 1.0, "delta": 1e-4, "method": "gaussian"},
+        3.0,
+        1.0,
+        learner=PrivateLinearSVC,
+        y=THREE,
     )
     assert case.fitted(0).noise_scale_ >= plain_sigma(3.0, 1 / 3, 1e-4 / 3)
 
@@ -261,7 +273,10 @@ def test_the_hockey_stick_of_a_fit_with_normal_noise_meets_delta(learner):
         for x in (1.0, -1.0, 0.0):
             rows, labels = np.array([x, 0.5]), np.array([True, False])
             slopes = np.column_stack(
-                [slopes_of_two(learner, row * grid, np.array([label])) for row, label in zip(rows, labels, strict=True)]
+                [
+                    slopes_of_two(learner, row * grid, np.array([label]))
+                    for row, label in zip(rows, labels, strict=True)
+                ]
             )
             b = -(slopes @ rows) - ridge * grid
             # Piecewise smooth in one dimension: the Jacobian is the derivative of b.
@@ -285,7 +300,9 @@ def test_the_hockey_stick_of_a_fit_with_normal_noise_meets_delta(learner):
 @pytest.mark.parametrize("n", [10, 10_000_000])
 @pytest.mark.parametrize("loss", ["logistic", "softmax", "huber"])
 def test_the_solvers_error_is_part_of_the_budget(loss, n):
-    risk = Risk(loss, 2.0, 6, n_classes=3 if loss == "softmax" else 2, curvature=1.0 if loss == "huber" else 0.25)
+    risk = Risk(
+        loss, 2.0, 6, n_classes=3 if loss == "softmax" else 2, curvature=1.0 if loss == "huber" else 0.25
+    )
     for epsilon in (0.1, 1.0, 10.0):
         plan = calibrate(risk, epsilon, method="objective", n=n, ridge=1e-3)
         # Two runs that end as far from their minima as they may, and the noise on top of them.

@@ -58,7 +58,9 @@ def test_each_record_is_in_one_part_of_a_bag(sampling):
 def test_samples_of_a_bag_have_their_share_of_the_records():
     bag = PrivateBaggingClassifier(n_estimators=5, sampling="subsample", max_samples=0.1)
     samples = bag._samples(Y, 5, np.random.default_rng(0))
-    assert [len(set(sample.tolist())) for sample in samples] == [len(sample) for sample in samples] == [200] * 5
+    assert (
+        [len(set(sample.tolist())) for sample in samples] == [len(sample) for sample in samples] == [200] * 5
+    )
 
 
 def test_parts_by_class_take_the_labels_as_public():

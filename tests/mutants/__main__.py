@@ -17,13 +17,17 @@ from tests.mutants.runner import run_faults
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is asked for; 1 if a curated fault survived or something went wrong."""
-    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description="Faults that the tests must notice.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.mutants", description="Faults that the tests must notice."
+    )
     parser.add_argument("which", nargs="?", choices=("curated", "random"), default="curated")
     parser.add_argument("--only", metavar="GLOB", help="only faults of these names")
     parser.add_argument("--jobs", type=int, default=1, help="how many at once")
     parser.add_argument("--seed", type=int, default=0, help="of the random faults")
     parser.add_argument("--count", type=int, default=300, help="how many random faults")
-    parser.add_argument("--seconds", type=float, default=20, help="of tests for each random fault, the quickest first")
+    parser.add_argument(
+        "--seconds", type=float, default=20, help="of tests for each random fault, the quickest first"
+    )
     parser.add_argument("--fast", action="store_true", help="the most telling curated faults alone")
     parser.add_argument("--list", action="store_true", help="name the faults, run none")
     parser.add_argument("--verbose", action="store_true", help="show what pytest said where a fault survived")
@@ -66,7 +70,9 @@ def _run(faults: Sequence[Fault], chosen: argparse.Namespace) -> int:
     print(f"{noticed} of {total} faults noticed ({words}) in {time.monotonic() - begin:.0f} s")
     if total < len(faults):
         named = [fault.name for fault in faults]
-        print(f"only {total} of {len(faults)} were run: a test that a fault names did not pass without it ({named[:3]})")
+        print(
+            f"only {total} of {len(faults)} were run: a test that a fault names did not pass without it ({named[:3]})"
+        )
         return 1
     wrong = found["ERROR"] + (found["SURVIVED"] if chosen.which == "curated" else 0)
     return 1 if wrong else 0

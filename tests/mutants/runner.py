@@ -222,7 +222,9 @@ def run_faults(
             while waiting and idle:
                 fault, copy = waiting.pop(), idle.pop()
                 stack = contextlib.ExitStack()
-                source = fault.apply((copy.folder / "src" / "oversafe" / fault.file).read_text(encoding="utf-8"))
+                source = fault.apply(
+                    (copy.folder / "src" / "oversafe" / fault.file).read_text(encoding="utf-8")
+                )
                 stack.enter_context(copy.changed(fault.file, source))
                 limit = _GRACE + _PATIENCE * min(most, _seconds(fault, without))
                 chosen = fault.tests if most == math.inf else _quickest(fault, without, most)

@@ -30,11 +30,27 @@ from tests.protect.test_privbayes import tiny
 
 def test_opendps_own_costs_are_within_the_budget():
     rng = np.random.default_rng(0)
-    for epsilon, moved in zip(np.exp(rng.uniform(-4, 2, 60)).tolist(), rng.integers(1, 9, 60).tolist(), strict=True):
+    for epsilon, moved in zip(
+        np.exp(rng.uniform(-4, 2, 60)).tolist(), rng.integers(1, 9, 60).tolist(), strict=True
+    ):
         assert mechanisms._laplace(moved, epsilon).map(moved) <= epsilon
         assert mechanisms._gaussian(math.sqrt(moved), epsilon).map(math.sqrt(moved)) <= epsilon
         for spent, monotonic in itertools.product(("epsilon", "rho"), (False, True)):
             assert mechanisms._noisy_max(moved, spent, epsilon, monotonic).map(moved) <= epsilon
+
+
+@pytest.mark.parametrize("monotonic", [False, True])
+def test_rounded_scores_move_by_no_more_than_is_paid_for(monotonic):
+    # Quarters of a step, errors of up to half a step before and after, and a unit's move: up or down, or all scores up.
+    steps = 2.0**20
+    quarters, errors = np.arange(0, 3, 0.25), (-0.5, 0.0, 0.5)
+    moves = (0.0, steps) if monotonic else (-steps, 0.0, steps)
+    told = [(at + e, at + move + f) for at in quarters for e in errors for f in errors for move in moves]
+    before, after = (np.array(each) / steps for each in zip(*told, strict=True))
+    (first, moved), (second, _) = (mechanisms._whole_scores(each, 1.0, monotonic) for each in (before, after))
+    apart = second - first
+    # A choice depends on differences of scores: if all move one way, on how much further one moves than another.
+    assert (np.ptp(apart) if monotonic else np.abs(apart).max()) <= moved
 
 
 def gaussian_tail(at: int, scale: float) -> float:
@@ -83,7 +99,7 @@ def test_class_counts_have_exactly_the_noise_that_a_replaced_record_asks_for(n_c
     for seed in range(600):
         rng = np.random.default_rng(seed) if seeded else None
         noise.append(private_counts(codes, n_classes, epsilon, rng)[-1] - 4000)
-    # Of more than two classes the counts are moved by the mean of their noise, so that they add up to the number of rows.
+    # Several classes' counts are moved by the mean of their noise, so that they add up to the number of rows.
     share = 1.0 if n_classes == 2 else 1 - 1 / n_classes
     q = math.exp(-epsilon / moved)
     variance = 2 * q / (1 - q) ** 2 * share
@@ -140,7 +156,9 @@ def test_what_is_handed_to_the_mechanisms_is_what_is_paid_for(handed, relation, 
         assert settings["sensitivity"] == pytest.approx(most)
     # What they may spend adds up to what was charged, and with the delta that is set aside to no more than the budget.
     spent = [settings.get("rho" if delta else "epsilon") for settings in given]
-    charges = [charge.rho if delta else charge.epsilon for charge in payer.charges if charge.event is not None]
+    charges = [
+        charge.rho if delta else charge.epsilon for charge in payer.charges if charge.event is not None
+    ]
     assert spent == pytest.approx(charges)
     total = zcdp_rho(1.0, delta - (1e-8 if delta else 0.0)) if delta else 1.0
     assert sum(spent) <= (0.8 if delta else 0.6) * (zcdp_rho(1.0, delta) if delta else 1.0) * (1 + 1e-9)
@@ -218,7 +236,12 @@ def hockey_stick(pairs: list[tuple[float, float]], times: int, epsilon: float) -
 def approximate(epsilon: float, delta: float) -> list[tuple[float, float]]:
     """Return the chances of the worst (epsilon, delta)-DP mechanism's outcomes under two neighbours."""
     p = math.exp(epsilon) / (1 + math.exp(epsilon))
-    return [(delta, 0.0), (0.0, delta), ((1 - delta) * p, (1 - delta) * (1 - p)), ((1 - delta) * (1 - p), (1 - delta) * p)]
+    return [
+        (delta, 0.0),
+        (0.0, delta),
+        ((1 - delta) * p, (1 - delta) * (1 - p)),
+        ((1 - delta) * (1 - p), (1 - delta) * p),
+    ]
 
 
 @pytest.mark.parametrize("times", [1, 2, 5])
@@ -256,7 +279,9 @@ def test_guarantees_compose_at_no_less_than_they_cost():
     assert composed_epsilon(mixed, 1e-9) >= composed_epsilon(dp_event.GaussianDpEvent(5.0), 1e-9)
 
 
-@pytest.mark.parametrize("facts", [{"unit": "person"}, {"unit": "person", "rows_per_unit": 3}, {"relation": "add-remove"}])
+@pytest.mark.parametrize(
+    "facts", [{"unit": "person"}, {"unit": "person", "rows_per_unit": 3}, {"relation": "add-remove"}]
+)
 def test_only_guarantees_of_one_kind_compose_and_keep_it(facts):
     def of(**facts):
         return Guarantee("proven", 0.5, 0.0, basis="x", event=pure_event(0.5), **facts)
@@ -378,7 +403,9 @@ def test_no_record_is_longer_than_the_norm_whatever_it_holds(norm):
     ):
         vectors = features.apply(rows)
         lengths = np.linalg.norm(vectors, axis=1)
-        assert np.isfinite(vectors).all() and (lengths <= norm).all() and lengths.max() > 0.99 * min(norm, 1.5)
+        assert (
+            np.isfinite(vectors).all() and (lengths <= norm).all() and lengths.max() > 0.99 * min(norm, 1.5)
+        )
         steps = grid_steps(vectors, norm)
         assert ((steps**2).sum(axis=1) <= 2**40).all()
         assert (np.abs(steps).sum(axis=1) <= longest_l1(features, steps.shape[1])).all()

@@ -32,7 +32,9 @@ def written(tmp_path_factory) -> Path:
     ledger.create("visits", 1.0, 1e-6, relation="add-remove", unit="person", rows_per_unit=4)
     data = [[1.0, 2.0], [3.0, 4.0]]
     ledger.charge("patients", SMALL, what="ages", data=data)
-    ledger.charge("visits", Guarantee.none("SMOTE keeps rows"), what="visits", unproven="record", data=data[:1])
+    ledger.charge(
+        "visits", Guarantee.none("SMOTE keeps rows"), what="visits", unproven="record", data=data[:1]
+    )
     ledger.charge("patients", SMALL.assuming("numbers are real"), what="more ages", data=data)
     ledger.charge("visits", Guarantee.pure(1.0, "x").weaken("seeded"), what="again", unproven="record")
     assert tuple(row.kind for row in stored(folder)) == KINDS
@@ -66,7 +68,8 @@ def store(folder: Path, rows: list[Row]) -> None:
         marks = ", ".join("?" * len(COLUMNS))
         for row in rows:
             connection.execute(
-                f"INSERT INTO entries ({', '.join(COLUMNS)}) VALUES ({marks})", [getattr(row, c) for c in COLUMNS]
+                f"INSERT INTO entries ({', '.join(COLUMNS)}) VALUES ({marks})",
+                [getattr(row, c) for c in COLUMNS],
             )
     connection.close()
 
@@ -83,7 +86,9 @@ def chained(rows: list[Row]) -> list[Row]:
 
 def places(plain: Any, path: tuple = ()) -> Iterator[tuple]:
     """Yield the way to every value in a JSON body, those that hold others too; of lists to the first and last."""
-    ends = [(at, plain[at]) for at in sorted({0, len(plain) - 1})] if isinstance(plain, list) and plain else ()
+    ends = (
+        [(at, plain[at]) for at in sorted({0, len(plain) - 1})] if isinstance(plain, list) and plain else ()
+    )
     inner = plain.items() if isinstance(plain, dict) else ends
     for name, value in inner:
         yield (*path, name)
@@ -157,6 +162,17 @@ def test_every_field_of_every_kind_of_entry(copy, at, column):
         assert stored(copy) == before
 
 
+@pytest.mark.parametrize("at", range(1, len(KINDS)))
+def test_a_history_is_not_told_from_entries_that_were_changed(copy, at):
+    rows = stored(copy)
+    name = rows[at].dataset
+    store(copy, [*rows[:at], replace(rows[at], body=rows[at].body.replace("0.", "9.")), *rows[at + 1 :]])
+    with pytest.raises(InputError, match=f"entry {at} of the ledger was changed"):
+        opened(copy).history(name)
+    with pytest.raises(InputError, match=f"entry {at} of the ledger was changed"):
+        opened(copy).history()
+
+
 def test_a_code_is_of_all_fields_of_the_ledger_and_of_its_key():
     row = Row(3, "patients", "charge", "ab", '{"a":1}', "cd")
     key = Key(SECRET, "0" * 16)
@@ -212,7 +228,10 @@ def test_another_branch_is_not_the_one_that_this_machine_has_seen(written, tmp_p
     for rows in (other[:-1], other):
         store(ours, rows)
         assert any("has seen, is not there" in problem for problem in opened(ours).verify().problems)
-        for look in (lambda: opened(ours).charge("others", SMALL), lambda: opened(ours).remaining("patients")):
+        for look in (
+            lambda: opened(ours).charge("others", SMALL),
+            lambda: opened(ours).remaining("patients"),
+        ):
             with pytest.raises(InputError, match="which this machine has seen"):
                 look()
     store(ours, rows[: len(KINDS)])
