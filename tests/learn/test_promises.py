@@ -14,7 +14,7 @@ from oversafe.learn import (
     PrivateThresholdClassifier,
 )
 from oversafe.privacy import accountant
-from oversafe.protect import HistogramSynthesizer
+from oversafe.protect import HistogramSynthesizer, PrivateMixture
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(2000, 2))
@@ -89,3 +89,31 @@ def test_only_what_a_schema_calls_public_is_public(make, read):
     labels = pd.Series(np.where(Y, "yes", "no"), name="label")
     guarantee = make(schema=schema).fit(table, labels).guarantee_
     assert guarantee.status == ("proven" if read is None else "nominal")
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_the_number_of_rows_of_persons_is_paid_for_all_rows_of_one(monkeypatch, relation, delta):
+    seen = []
+    for name in ("noisy_counts", "gaussian_counts"):
+        real = getattr(accountant, name)
+
+        def call(values, real=real, **given):
+            seen.append((np.size(values), given["sensitivity"]))
+            return real(values, **given)
+
+        monkeypatch.setattr(accountant, name, call)
+    schema = Schema(
+        (
+            Column("x", "continuous", "float64", bounds=(-5.0, 5.0), decimals=3, **PUBLIC),
+            Column("who", "identifier", "int64"),
+            Column("label", "categorical", "str", categories=("no", "yes"), **PUBLIC),
+        ),
+        label="label",
+        person="who",
+    )
+    table = pd.DataFrame({"x": np.clip(X[:, 0], -5, 5).round(3), "who": np.arange(len(X)) // 3})
+    labels = pd.Series(np.where(Y, "yes", "no"), name="label")
+    PrivateMixture(20.0, delta, schema=schema, relation=relation, rows_per_person=3).fit(table, labels)
+    # It is asked for first, and alone: a person who comes, goes or is replaced changes it by up to three.
+    assert seen[0][0] == 1 and seen[0][1] >= 3

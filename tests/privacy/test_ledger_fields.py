@@ -190,6 +190,10 @@ def test_a_code_is_of_all_fields_of_the_ledger_and_of_its_key():
     codes = {key.mac(each) for each in [row, *others]}
     codes |= {Key(SECRET, "1" * 16).mac(row), Key(SECRET[::-1], "0" * 16).mac(row)}
     assert len(codes) == len(others) + 3
+    code = key.mac(row)
+    assert key.fits(replace(row, mac=code)) and not key.fits(replace(row, mac=""))
+    for at in range(len(code)):
+        assert not key.fits(replace(row, mac=f"{code[:at]}{'0' if code[at] != '0' else '1'}{code[at + 1 :]}"))
     tables = {Key(s, i).fingerprint(n, "d") for s in (SECRET, SECRET[::-1]) for i in "01" for n in (1, 2)}
     assert len(tables) == 8 and not codes & tables
 

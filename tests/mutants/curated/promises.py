@@ -131,7 +131,7 @@ FAULTS = (
           ".reset_index(drop=True)\n        return table,", _PERSON,
           ("tests/protect/test_histograms.py::test_no_person_moves_the_counts_by_more_than_the_sensitivity",)),
     # ---- oversampling's assumptions
-    Fault("assumptions-public", "privacy.oversampling:_assumptions", "(_PUBLIC,)", "()", "what a proof takes for granted is said", ("tests/privacy/test_oversampling.py::test_guarantees_compose_and_survive_being_written_down", "tests/privacy/test_oversampling.py",)),
+    Fault("assumptions-public", "privacy.oversampling:_assumptions", "(_PUBLIC,)", "()", "what a proof takes for granted is said", ("tests/privacy/test_oversampling.py::test_what_the_proofs_take_for_granted_is_said",)),
     Fault("assumptions-stable", "privacy.oversampling:smote_cost", "((_STABLE,) if stable_ties else ())", "()",
-          "what a proof takes for granted is said", ("tests/privacy/test_oversampling.py::test_guarantees_compose_and_survive_being_written_down", "tests/privacy/test_oversampling.py",)),
+          "what a proof takes for granted is said", ("tests/privacy/test_oversampling.py::test_what_the_proofs_take_for_granted_is_said",)),
 )  # fmt: skip
