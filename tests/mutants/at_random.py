@@ -31,8 +31,7 @@ _SWAPPED_COMPARISONS: dict[type, type] = {
 }  # fmt: skip
 _SWAPPED_CALLS = {"min": "max", "max": "min", "floor": "ceil", "ceil": "floor", "any": "all", "all": "any"}
 
-# The tests that should notice, by module, in folders of the tests; the most telling first. Measured to take less than a
-# minute each.
+# The tests that should notice, by module; of them the quickest are run, for as many seconds as are given.
 _TESTS = {
     "privacy._chain": "privacy/test_ledger_fields privacy/test_ledger",
     "privacy._fingerprint": "privacy/test_ledger",

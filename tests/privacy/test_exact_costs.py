@@ -15,10 +15,11 @@ from scipy.stats import norm
 from oversafe.data import Column, Counts, Schema
 from oversafe.data.bins import Bins
 from oversafe.errors import InputError
+from oversafe.learn.bagging import _amplified, _spendable
 from oversafe.learn.base import private_counts
 from oversafe.learn.features import FeatureMap, learn_features
 from oversafe.learn.threshold import grid_steps, longest_l1, noisy_totals
-from oversafe.privacy import Accountant, Guarantee, accountant, mechanisms
+from oversafe.privacy import Accountant, Guarantee, accountant, bagging_cost, mechanisms
 from oversafe.privacy.accountant import as_replace_one
 from oversafe.privacy.filters import Filter
 from oversafe.privacy.guarantee import approximate_event, composed_epsilon, failure_event, pure_event
@@ -189,6 +190,9 @@ def test_failures_and_noise_are_held_against_the_budget_together():
     payer.counts([1, 2], 1.0, what="all")
     rho = sum(charge.rho for charge in payer.charges)
     assert zcdp_epsilon(rho, 1e-7) <= 1.0 + 1e-9
+    half = Accountant(1.0)
+    half.spend("half", share=0.5)
+    assert sum(half.split({"a": 1, "b": 3}).values()) == pytest.approx(0.5)
     # Many pure charges are joined, at no less than their sum.
     many = Accountant(1.0)
     for number in range(40):
@@ -358,6 +362,25 @@ def test_a_filter_fixes_its_rule_with_the_first_charge_and_rounds_upwards():
     cheap = Guarantee("proven", 1.0, 0.0, basis="x", event=pure_event(0.1))
     honest = keeper.cost(Guarantee.pure(1.0, "x"), "replace-one").renyi
     assert keeper.cost(cheap, "replace-one").renyi == pytest.approx(honest)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 0.99, 1.5, 6.0])
+@pytest.mark.parametrize("share", [0.01, 0.3, 1.0])
+def test_a_learner_on_a_sample_costs_what_the_mixture_of_outcomes_says(epsilon, share):
+    # Randomized response on the record if it is in the sample, on another one if not.
+    p = math.exp(epsilon) / (1 + math.exp(epsilon))
+    one, other = (1 - share) * (1 - p) + share * p, 1 - p
+    assert _amplified(epsilon, share) == pytest.approx(math.log(one / other))
+    assert _spendable(_amplified(epsilon, share), share) == pytest.approx(epsilon)
+
+
+def test_failures_of_learners_on_samples_add_up():
+    settings = {"delta": 1e-3, "n_estimators": 10, "n_records": 100, "n_samples": 50, "split": "subsample"}
+    # Each learner fails with 1e-3 where the record is in its sample, half of the time.
+    shown = 1 - (1 - 5e-4) ** 10
+    with pytest.raises(InputError, match="cannot be met"):
+        bagging_cost(0.1, target_delta=0.99 * shown, **settings)
+    assert bagging_cost(0.1, target_delta=1.01 * shown, **settings).epsilon > 0.1
 
 
 # ------------------------------------------------------------------------------------------------ records

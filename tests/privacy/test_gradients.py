@@ -142,6 +142,13 @@ def test_a_step_draws_the_noise_it_says_on_the_grid():
     assert kstest(seeded / STEPS, norm(scale=1.5).cdf).pvalue > 1e-7
 
 
+def test_no_number_of_the_system_is_0(monkeypatch):
+    from oversafe.privacy import noise
+
+    monkeypatch.setattr(noise.os, "urandom", bytes)
+    assert (noise.uniform(3) > 0).all() and (noise.fine_uniform(3) > 0).all()
+
+
 def test_the_rounding_of_hardly_any_noise_is_noise_of_its_own():
     # Noise of a step of the grid, and four more for the rounding; off by 10 % with a chance below 1e-9.
     drawn = gradients.noisy(np.zeros(4000, dtype=np.int64), gradients.GRID, np.random.default_rng(0))
