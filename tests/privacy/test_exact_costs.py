@@ -19,10 +19,11 @@ from oversafe.learn.bagging import _amplified, _spendable
 from oversafe.learn.base import private_counts
 from oversafe.learn.features import FeatureMap, learn_features
 from oversafe.learn.threshold import grid_steps, longest_l1, noisy_totals
-from oversafe.privacy import Accountant, Guarantee, accountant, bagging_cost, mechanisms
+from oversafe.privacy import Accountant, Guarantee, accountant, bagging_cost, mechanisms, oversampling_cost
 from oversafe.privacy.accountant import as_replace_one
 from oversafe.privacy.filters import Filter
 from oversafe.privacy.guarantee import approximate_event, composed_epsilon, failure_event, pure_event
+from oversafe.privacy.group_privacy import GroupSize, Mechanism, whole_epsilon
 from oversafe.privacy.zcdp import zcdp_epsilon, zcdp_rho
 from oversafe.protect.pategan import noisy_votes
 from oversafe.protect.private_network import PrivateNetwork, dependence
@@ -381,6 +382,16 @@ def test_failures_of_learners_on_samples_add_up():
     with pytest.raises(InputError, match="cannot be met"):
         bagging_cost(0.1, target_delta=0.99 * shown, **settings)
     assert bagging_cost(0.1, target_delta=1.01 * shown, **settings).epsilon > 0.1
+
+
+def test_the_way_in_which_a_record_changes_most_rows_counts():
+    # Ten copies of each record of the one class and two of the other, beside the records themselves.
+    cost = oversampling_cost(0.1, n_minority={"a": 10, "b": 50}, n_added={"a": 100, "b": 100}, bases="cyclic")
+    # A record may go from the one to the other.
+    assert cost.epsilon == pytest.approx(0.1 * (10 + 2 + 1)) and cost.delta == 0
+    cases = [GroupSize.fixed(2), GroupSize.fixed(5), GroupSize.fixed(1)]
+    assert whole_epsilon(0.0, cases, Mechanism(0.1)) == (pytest.approx(0.5), 0.0)
+    assert whole_epsilon(1e-9, cases, Mechanism(0.1))[0] == pytest.approx(0.5, rel=1e-6)
 
 
 # ------------------------------------------------------------------------------------------------ records

@@ -142,6 +142,13 @@ def test_a_step_draws_the_noise_it_says_on_the_grid():
     assert kstest(seeded / STEPS, norm(scale=1.5).cdf).pvalue > 1e-7
 
 
+def test_sums_on_the_grid_are_exact():
+    # A double holds whole numbers up to 2^53; a chunk's largest sum is that of as many rows of full length.
+    assert gradients._CHUNK / gradients.GRID < 2**53
+    # And a 64-bit number the sum of all rows of a table, with its noise.
+    assert 1e9 / gradients.GRID < 2**63
+
+
 def test_no_number_of_the_system_is_0(monkeypatch):
     from oversafe.privacy import noise
 
