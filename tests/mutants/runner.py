@@ -29,7 +29,7 @@ _LIBRARIES = (
     "numpy.testing", "pandas", "scipy.stats", "scipy.optimize", "sklearn.pipeline", "sklearn.linear_model",
     "sklearn.ensemble", "sklearn.model_selection", "imblearn.pipeline", "imblearn.over_sampling", "pyarrow.parquet",
     "numba", "joblib", "opendp.measurements", "dp_accounting.pld.privacy_loss_distribution", "dp_accounting.rdp",
-    "hypothesis", "jsonschema", "duckdb", "ibis", "typer", "rich.console", "jinja2", "torch", "opacus.grad_sample",
+    "hypothesis", "jsonschema", "typer", "rich.console", "jinja2", "torch", "opacus.grad_sample",
 )  # fmt: skip
 # What costs seconds at every start and helps nobody here.
 _OPTIONS = (

@@ -338,6 +338,21 @@ def test_a_replaced_record_moves_normal_noise_twice():
     assert cost.own_delta > 1e-6 or all(c >= d for c, d in zip(cost.renyi, doubled, strict=True))
 
 
+def test_every_sum_of_a_filter_counts_every_charge():
+    keeper = Filter.of(1.0, 1e-6)
+    odd = Guarantee("proven", 0.125, 3e-7, basis="x", event=dp_event.UnsupportedDpEvent())
+    cost = keeper.cost(odd, "replace-one")
+    spent = keeper.empty
+    for _ in range(3):
+        spent = spent.plus(cost, "sums")
+    assert (float(spent.epsilon), float(spent.delta), float(spent.own_delta)) == (0.375, 9e-7, 9e-7)
+    assert all(total >= 3 * each * (1 - 1e-12) for total, each in zip(spent.renyi, cost.renyi, strict=True))
+    assert keeper.allows(spent) and not keeper.allows(spent.plus(cost, "sums"))
+    pure = Filter.of(1.0, 0.0)
+    first = pure.spend(pure.empty, pure.cost(Guarantee.pure(0.75, "x"), "replace-one"))
+    assert first is not None and pure.spend(first, pure.cost(Guarantee.pure(0.5, "x"), "replace-one")) is None
+
+
 def test_a_filter_fixes_its_rule_with_the_first_charge_and_rounds_upwards():
     keeper = Filter.of(1.0, 1e-6)
     first = keeper.spend(keeper.empty, keeper.cost(Guarantee.pure(0.01, "x"), "replace-one"))
@@ -484,7 +499,9 @@ def test_no_record_moves_sums_and_sizes_by_more_than_is_paid_for(monkeypatch, de
         noisy_totals(rows, np.array([0, 0, 1, label]), 2, features, Accountant(1.0, delta, random_state=0))
         tables = [values for values, _, _ in seen]
         moved, order = seen[-1][1:]
-        worst = max(worst, max(np.linalg.norm((a - b).ravel(), ord=order) for a in tables for b in tables) / moved)
+        worst = max(
+            worst, max(np.linalg.norm((a - b).ravel(), ord=order) for a in tables for b in tables) / moved
+        )
     # The slack of the grid is all that is left.
     assert 0.99 < worst <= 1
 

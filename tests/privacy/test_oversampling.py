@@ -502,7 +502,9 @@ def test_random_bases_of_plain_copies():
 
 def test_what_the_proofs_take_for_granted_is_said():
     settings = {"n_minority": 100, "n_added": 10}
-    plain, cyclic = (oversampling_cost(0.1, bases=bases, **settings).caveats for bases in ("random", "cyclic"))
+    plain, cyclic = (
+        oversampling_cost(0.1, bases=bases, **settings).caveats for bases in ("random", "cyclic")
+    )
     stable, unstable = (
         smote_cost(0.1, dimensions=2, stable_ties=ties, **settings).caveats for ties in (True, False)
     )
