@@ -22,8 +22,8 @@ from oversafe.learn.threshold import grid_steps, longest_l1, noisy_totals
 from oversafe.privacy import Accountant, Guarantee, accountant, bagging_cost, mechanisms, oversampling_cost
 from oversafe.privacy.accountant import as_replace_one
 from oversafe.privacy.filters import Filter
-from oversafe.privacy.guarantee import approximate_event, composed_epsilon, failure_event, pure_event
 from oversafe.privacy.group_privacy import GroupSize, Mechanism, whole_epsilon
+from oversafe.privacy.guarantee import approximate_event, composed_epsilon, failure_event, pure_event
 from oversafe.privacy.zcdp import zcdp_epsilon, zcdp_rho
 from oversafe.protect.pategan import noisy_votes
 from oversafe.protect.private_network import PrivateNetwork, dependence
