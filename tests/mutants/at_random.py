@@ -53,7 +53,7 @@ _TESTS = {
     "privacy.mechanisms": "privacy/test_exact_costs privacy/test_mechanisms",
     "privacy.noise": "privacy/test_gradients learn/test_objective",
     "privacy.oversampling": "privacy/test_oversampling",
-    "privacy.persons": "privacy/test_persons",
+    "privacy.persons": "privacy/test_persons protect/test_histograms",
     "privacy.published_costs": "privacy/test_bagging privacy/test_oversampling",
     "privacy.surroundings": "privacy/test_surroundings",
     "privacy.zcdp": "privacy/test_zcdp privacy/test_exact_costs privacy/test_accountant",

@@ -194,6 +194,10 @@ def test_failures_and_noise_are_held_against_the_budget_together():
     half = Accountant(1.0)
     half.spend("half", share=0.5)
     assert sum(half.split({"a": 1, "b": 3}).values()) == pytest.approx(0.5)
+    # Laplace noise for half of a pure budget.
+    for epsilon in (0.5, 2.0):
+        noise = Accountant(epsilon).calibrate(dp_event.LaplaceDpEvent, what="x", share=0.5)
+        assert 1 <= noise * epsilon / 2 < 1.01
     # Many pure charges are joined, at no less than their sum.
     many = Accountant(1.0)
     for number in range(40):
