@@ -58,6 +58,13 @@ def test_rounded_scores_move_by_no_more_than_is_paid_for(monotonic):
     assert (np.ptp(apart) if monotonic else np.abs(apart).max()) <= moved
 
 
+def test_large_whole_scores_are_told_apart():
+    scores = np.array([0, 10**6, 10**15, 10**15 - 10**6])
+    assert {
+        mechanisms.choose(scores, sensitivity=1, epsilon=1.0, random_state=seed) for seed in range(20)
+    } == {2}
+
+
 def gaussian_tail(at: int, scale: float) -> float:
     """Return the chance that discrete Gaussian noise is at least a number."""
     grid = np.arange(-400, 401)
@@ -156,6 +163,8 @@ def test_what_is_handed_to_the_mechanisms_is_what_is_paid_for(handed, relation, 
     given = [settings for _, settings in handed]
     order, mechanism = (2, "gaussian_counts") if delta else (1, "noisy_counts")
     assert names[:3] == [mechanism, mechanism, "choose"]
+    # Scores may move against each other, unless somebody says that they do not.
+    assert given[2]["monotonic"] is False
     for settings, tables in zip(given[:2], (1, 3), strict=True):
         most = max(np.linalg.norm(np.tile(move, tables), ord=order) for move in moves)
         assert settings["sensitivity"] == pytest.approx(most)

@@ -56,6 +56,8 @@ FAULTS = (
           _EPSILON, _SEEDED_CHOICE),
     Fault("choice-gumbel-seeded", "privacy.mechanisms:choose", "rng.gumbel(scale=scale,", "rng.gumbel(scale=scale / 2,",
           _ZCDP, _SEEDED_CHOICE),
+    Fault("choice-monotonic-by-default", "privacy.accountant:Accountant.choose", "monotonic: bool = False", "monotonic: bool = True",
+          _EPSILON, ("tests/privacy/test_exact_costs.py::test_what_is_handed_to_the_mechanisms_is_what_is_paid_for",)),
     Fault("choice-grid", "privacy.mechanisms:_whole_scores", "_STEPS / sensitivity", "2 * _STEPS / sensitivity",
           "no unit moves a rounded score by more than is paid for", ("tests/privacy/test_mechanisms.py::test_scores_are_rounded_so_that_no_unit_moves_them_by_more_than_is_paid",)),
     Fault("choice-rounding", "privacy.mechanisms:_whole_scores", "_STEPS + (4 if monotonic else 2)", "_STEPS",
