@@ -19,7 +19,7 @@ from oversafe.learn import (
     PrivateLinearSVC,
     PrivateLogisticRegression,
 )
-from oversafe.privacy import Ledger
+from oversafe.privacy import Guarantee, Ledger
 from oversafe.privacy.guarantee import OVER_THE_REALS, SEEDED, composed_epsilon
 from oversafe.protect import PrivateMixture
 
@@ -176,6 +176,22 @@ def test_what_the_learners_do_not_pay_for_is_said():
     assert guarantee.status == "nominal" and "standardised" in guarantee.caveats[0]
     seeded = PrivateBaggingClassifier(BASE, 2, classes=[0, 1], random_state=0).fit(X, y).guarantee_
     assert seeded.status == "nominal" and seeded.caveats == (SEEDED, OVER_THE_REALS)
+
+
+def test_what_learners_of_another_make_say_of_themselves_is_said():
+    class Foreign(LogisticRegression):
+        def __init__(self, epsilon=1.0):
+            super().__init__()
+            self.epsilon = epsilon
+
+        def fit(self, X, y, **kwargs):
+            super().fit(X, y)
+            self.guarantee_ = Guarantee.pure(self.epsilon, "a theorem").weaken("its noise is a guess")
+            return self
+
+    X, y = sample(200)
+    guarantee = PrivateBaggingClassifier(Foreign(), 2, classes=[0, 1]).fit(X, y).guarantee_
+    assert guarantee.status == "nominal" and guarantee.caveats == ("its noise is a guess",)
 
 
 def test_a_learner_without_privacy_is_refused():

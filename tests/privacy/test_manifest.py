@@ -35,3 +35,28 @@ def test_no_manifest(tmp_path):
 def test_broken_manifest(text):
     with pytest.raises(InputError, match="manifest"):
         Manifest.from_json(text)
+
+
+def test_a_manifest_of_another_version_is_refused(tmp_path):
+    path = tmp_path / "release.csv"
+    written = write_release(pd.DataFrame({"x": [1]}), path, Guarantee.pure(1.0, "Laplace"), {})
+    plain = json.loads(written.to_json())
+    assert Manifest.from_json(json.dumps(plain)) == written
+    for version in (0, 2, None, "1"):
+        with pytest.raises(InputError, match="version that this oversafe does not read"):
+            Manifest.from_json(json.dumps({**plain, "version": version}))
+
+
+def test_no_old_manifest_is_left_where_a_new_table_cannot_be_written(tmp_path, monkeypatch):
+    path = tmp_path / "release.csv"
+    write_release(pd.DataFrame({"x": [1]}), path, Guarantee.pure(1.0, "Laplace"), {})
+
+    def half_written(table, path, **settings):
+        path.write_text("x\n2\n")
+        raise InputError("the disk is full")
+
+    monkeypatch.setattr("oversafe.privacy.manifest.write_table", half_written)
+    with pytest.raises(InputError, match="full"):
+        write_release(pd.DataFrame({"x": [2]}), path, Guarantee.pure(1.0, "Laplace"), {})
+    assert not (tmp_path / "release.csv.manifest.json").exists()
+    assert read_manifest(path) is None

@@ -498,3 +498,16 @@ def test_random_bases_of_plain_copies():
     (size,) = oversampling_group_sizes(n_minority=50, n_added=200, bases="random")
     for rows in range(30):
         assert exceeding(size, rows + 1) == pytest.approx(binom.sf(rows, 200, 1 / 50), rel=1e-6)
+
+
+def test_what_the_proofs_take_for_granted_is_said():
+    settings = {"n_minority": 100, "n_added": 10}
+    plain, cyclic = (
+        oversampling_cost(0.1, bases=bases, **settings).caveats for bases in ("random", "cyclic")
+    )
+    stable, unstable = (
+        smote_cost(0.1, dimensions=2, stable_ties=ties, **settings).caveats for ties in (True, False)
+    )
+    assert len(plain) == len(unstable) == 1 and "public" in plain[0] and plain == unstable
+    assert len(cyclic) == len(stable) == 2 and cyclic[0] == stable[0] == plain[0]
+    assert "order" in cyclic[1] and "ties" in stable[1]

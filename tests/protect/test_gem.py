@@ -293,3 +293,36 @@ def test_people_with_several_rows_and_columns_alone_are_learned(torch):
     ):
         model = make(n_steps=5, **parameters).fit(X, y)
         assert len(model.sample(10)[0]) == 10
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_the_choice_of_a_table_is_paid_at_least_what_a_unit_moves_it(rows):
+    seen = []
+
+    class Payer:
+        rows_per_unit = rows
+
+        def choose(self, scores, share, *, what, sensitivity):
+            seen.append((scores, sensitivity))
+            return 0
+
+    class Model:
+        def answers(self, columns, groups, by_class):
+            return [np.zeros((2, 2, 2))]
+
+    def asked(counts):
+        learner = object.__new__(gem._Learner)
+        learner.plan = gem._Plan([(0, 1)], 1, 0.5, {2: 2, 3: 2})
+        learner.accountant, learner.total, learner.shares = Payer(), 100, {"tables": 1.0}
+        learner.measured, learner._exact = {}, {(0, 1): counts}
+        learner._table_groups = lambda width: None
+        learner.choose(Model(), 1)
+        return seen[-1]
+
+    counts = np.zeros((2, 2, 2), dtype=np.int64)
+    counts[0, 0, 0] = 90
+    more = counts.copy()
+    # All rows of the unit in the cell that is farthest off.
+    more[0, 0, 0] += rows
+    (first, paid), (second, _) = asked(counts), asked(more)
+    assert np.abs(first - second).max() == rows <= paid

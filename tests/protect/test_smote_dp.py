@@ -59,6 +59,22 @@ def test_the_whole_keeps_the_promised_epsilon_when_asked_to(table):
     assert not model.synthesizer_.guarantee_.epsilon > inner * (1 + 1e-9)
 
 
+def test_a_seeded_whole_is_not_proven(table):
+    X, y = table
+    sizes = {label: 60 for label in sorted(y.unique())}
+    model = SMOTEDP(
+        HistogramSynthesizer(),
+        epsilon=3.0,
+        delta=1e-6,
+        class_sizes=sizes,
+        run_at="proven",
+        schema=public_schema(X),
+        random_state=0,
+    ).fit(X, y)
+    assert model.guarantee_.status == "nominal"
+    assert any("random_state" in caveat for caveat in model.guarantee_.caveats)
+
+
 def test_the_synthesizers_own_delta_is_paid_for_too(table):
     X, y = table
     sizes = {label: 60 for label in sorted(y.unique())}

@@ -1,0 +1,69 @@
+"""Evidence that says more, or less, than it is: intervals, lower bounds, limits of the verdict, manifests."""
+
+from tests.mutants.fault import Fault
+
+_ENDS = "tests/measure/test_epsilon_ends.py"
+_ONE_RUN = "tests/measure/test_claims.py"
+_RATES = "tests/attack/test_rates.py"
+_VERDICT = "tests/report/test_verdict.py"
+_MANIFEST = "tests/privacy/test_manifest.py"
+_BOUND = "a lower bound on epsilon holds at its confidence"
+_COVERED = "an interval holds the truth as often as it says"
+_EXPOSED = "a release that gives people away is exposed"
+_PROTECTED = "only a proven guarantee that is strong enough protects"
+
+FAULTS = (
+    Fault("audit-tail", "measure.epsilon:_bound", "tail = (1 - confidence) / 2", "tail = 1 - confidence", _BOUND, ("tests/measure/test_epsilon_ends.py::test_the_bound_is_that_of_two_exact_ends_at_the_default_confidence",)),
+    Fault("audit-lower-end", "measure.epsilon:_bound", "beta.ppf(tail, hits_p, trials - hits_p + 1)",
+          "beta.ppf(tail, hits_p + 1, trials - hits_p)", _BOUND, (_ENDS,)),
+    Fault("audit-upper-end", "measure.epsilon:_bound", "beta.ppf(1 - tail, hits_q + 1, trials - hits_q)",
+          "beta.ppf(1 - tail, hits_q, trials - hits_q + 1)", _BOUND, (_ENDS,)),
+    Fault("audit-delta", "measure.epsilon:_bound", "np.maximum(low - delta, 1e-300)", "np.maximum(low, 1e-300)", _BOUND, (_ENDS,)),
+    Fault("audit-event-from-its-own-runs", "measure.epsilon:audit_epsilon",
+          "int(np.sum(sign * p[half:] >= threshold)), int(np.sum(sign * q[half:] >= threshold))",
+          "int(np.sum(sign * p[: trials - half] >= threshold)), int(np.sum(sign * q[: trials - half] >= threshold))",
+          "an event is measured on other runs than it was chosen on", (_ENDS,)),
+    Fault("audit-trials", "measure.epsilon:audit_epsilon", "measured = trials - half", "measured = trials", _BOUND, (_ENDS,)),
+    Fault("audit-discriminant-sees-its-runs", "measure.epsilon:audit_epsilon", "_discriminant(first[:half], second[:half])",
+          "_discriminant(first[half:], second[half:])", "an event is measured on other runs than it was chosen on", ("tests/measure/test_epsilon_ends.py::test_noise_in_many_coordinates_is_not_taken_for_a_difference",)),
+    Fault("one-run-choice", "measure.one_run:audit_epsilon_one_run", "error = (1 - confidence) / len(wanted)", "error = 1 - confidence",
+          _BOUND, ("tests/measure/test_epsilon_ends.py::test_one_run_pays_for_choosing_the_best_number_of_guesses",)),
+    Fault("one-run-chance", "measure.one_run:chance_of_guesses", "binom.sf(correct - 1,", "binom.sf(correct,", _BOUND,
+          ("tests/measure/test_claims.py::test_the_chance_of_right_guesses_by_hand",)),
+    Fault("one-run-share", "measure.one_run:chance_of_guesses", "1 / (1 + math.exp(-epsilon))", "1 / (1 + math.exp(-epsilon / 2))",
+          _BOUND, ("tests/measure/test_claims.py::test_the_chance_of_right_guesses_by_hand",)),
+    Fault("one-run-delta", "measure.one_run:chance_of_guesses", "2 * n_canaries * delta", "delta", _BOUND, ("tests/measure/test_epsilon_ends.py::test_one_run_is_never_above_the_truth_of_a_mechanism_that_shows_some_with_delta",)),
+    Fault("one-run-ties", "measure.one_run:audit_epsilon_one_run", "rng.random(n_canaries), scores", "included.astype(float), scores",
+          "ties say nothing", ("tests/measure/test_epsilon_ends.py::test_one_run_learns_nothing_from_ties",)),
+    Fault("wilson-confidence", "attack.base:wilson_interval", "0.5 + confidence / 2", "confidence", _COVERED, ("tests/measure/test_epsilon_ends.py::test_wilsons_ends_are_where_the_score_test_rejects",)),
+    Fault("wilson-centre", "attack.base:wilson_interval", "share + z * z / (2 * trials)", "share", _COVERED, ("tests/measure/test_epsilon_ends.py::test_wilsons_ends_are_where_the_score_test_rejects",)),
+    Fault("rates-people", "attack.rates:Rate.interval_for_others", "trials = min(self.people, self.attacks)", "trials = self.attacks",
+          "a person who is attacked again counts once", (_RATES,)),
+    Fault("rates-control", "attack.rates:risk_over", "reversed(other.interval_for_others)", "reversed((other.share, other.share))",
+          _COVERED, (_RATES,)),
+    Fault("rates-pairs", "attack.rates:paired_interval", "norm.ppf(0.975)", "norm.ppf(0.9)", _COVERED, ("tests/measure/test_epsilon_ends.py::test_intervals_of_pairs_hold_the_truth_nearly_as_often_as_they_say",)),
+    Fault("rates-repeats", "attack.rates:paired_interval", "np.mean(rest**2) * repeats", "np.mean(rest**2)",
+          "a person who is attacked again counts once", (_RATES, _ENDS)),
+    # ---- the verdict
+    Fault("verdict-exposed-from", "report.verdict:EXPOSED_FROM", "0.1", "0.2", _EXPOSED, (_VERDICT,)),
+    Fault("verdict-protected-up-to", "report.verdict:PROTECTED_UP_TO", "0.05", "0.09", _PROTECTED, (_VERDICT,)),
+    Fault("verdict-epsilon", "privacy.guarantee:LARGEST_EPSILON", "10.0", "100.0", _PROTECTED, (_VERDICT,)),
+    Fault("verdict-delta", "privacy.guarantee:LARGEST_DELTA", "1e-5", "1e-2", _PROTECTED, ("tests/report/test_verdict_limits.py",)),
+    Fault("verdict-certain-records", "report.verdict:_judge", "if any(f.certain_records for f in findings):", "if False:", _EXPOSED,
+          (_VERDICT,)),
+    Fault("verdict-gravest", "report.verdict:_judge", "gravest = max(", "gravest = min(", _EXPOSED, (_VERDICT,)),
+    Fault("verdict-edge", "report.verdict:_judge", "lower >= EXPOSED_FROM", "lower > EXPOSED_FROM", _EXPOSED, (_VERDICT,)),
+    Fault("verdict-nominal", "report.verdict:_judge", 'guarantee.status == "proven" and weak is None', "weak is None", _PROTECTED, (_VERDICT,)),
+    Fault("verdict-weak", "report.verdict:_judge", 'guarantee.status == "proven" and weak is None', 'guarantee.status == "proven"',
+          _PROTECTED, (_VERDICT,)),
+    Fault("verdict-against-evidence", "report.verdict:_judge", "if proven and lower <= PROTECTED_UP_TO:", "if proven:", _PROTECTED,
+          (_VERDICT,)),
+    Fault("verdict-identifiers", "report.verdict:judge", "if identifiers:", "if False:", _EXPOSED, ("tests/report/test_audit.py::test_identifiers_of_real_people_expose_a_release",)),
+    # ---- manifests
+    Fault("manifest-of-other-bytes", "privacy.manifest:read_manifest", "if manifest.sha256 != _checksum(Path(release)):", "if False:",
+          "a manifest vouches for its own file alone", (_MANIFEST,)),
+    Fault("manifest-of-a-version", "privacy.manifest:Manifest.from_json", 'if plain.pop("version") != _VERSION:',
+          'if plain.pop("version") is None:', "a manifest of another version is refused", (_MANIFEST,)),
+    Fault("manifest-left-beside", "privacy.manifest:write_release", "manifest_path(path).unlink(missing_ok=True)", "pass",
+          "an old manifest never vouches for a new table", (_MANIFEST,)),
+)  # fmt: skip
