@@ -10,6 +10,8 @@ from weakref import WeakSet
 
 import numpy as np
 
+from oversafe.privacy.answers import RECORDED, recording
+
 TUNED = (
     "the settings or columns were chosen by a search over fits to the same data, each of which costs privacy that this "
     "figure leaves out"
@@ -99,6 +101,8 @@ def surrounding_caveats() -> list[str]:
         caveats.append(_STEPS + ", ".join(learning))
     if making := list(dict.fromkeys(type(step).__name__ for step in steps if _is_proven(step))):
         caveats.append(_MADE + ", ".join(making))
+    if recording():
+        caveats.append(RECORDED)
     return caveats
 
 
