@@ -368,7 +368,7 @@ def private_counts(
 ) -> FloatArray:
     """Return the class counts with noise, each at least 1; they add up to the number of rows, which is public."""
     n, counts = len(codes), np.bincount(codes, minlength=n_classes)
-    about(CLASS_COUNTS)
+    about(CLASS_COUNTS, epsilon)
     if n_classes == 2:
         # The other count follows from this one, which a replaced record moves by one.
         noisy = noisy_counts(counts[1:], sensitivity=1, epsilon=epsilon, random_state=rng)[0]

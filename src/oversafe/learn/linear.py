@@ -307,14 +307,14 @@ def _perturbed_minimum(
         return B + noise("output", after, rng)
 
     after = plan.scale if plan.method == "output" else plan.tolerance_scale
-    about("the coefficients")
+    about("the coefficients", plan.epsilon)
     if plan.method == "output":
         B = problem.solve(plan.tolerance)
     else:
         B = answered(Perturbed(plan, rows, basis), problem, perturbed, rng)
     if after > 0:
-        about("the coefficients, moved")
         epsilon = plan.epsilon * (1.0 if plan.method == "output" else TOLERANCE_SHARE)
+        about("the coefficients, moved", epsilon)
         B = answered(Spherical(after, epsilon), B, shifted, rng)
     return _rounded(B, plan.scale / (1.0 if plan.method == "output" else plan.ridge))
 

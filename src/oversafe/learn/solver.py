@@ -215,6 +215,12 @@ class Problem:
         """Return the linear term for which B is the minimiser."""
         return -(self._back(self._derivatives(self._margins(B))[0]) + self.ridge * B)
 
+    def merged(self) -> Problem:
+        """Return the same problem with equal records as one of more weight."""
+        rows, places = np.unique(np.column_stack([self.X, self.codes]), axis=0, return_inverse=True)
+        weights = np.bincount(places.ravel(), np.broadcast_to(self._row_weights, len(self.codes)))
+        return replace(self, X=rows[:, :-1], codes=rows[:, -1].astype(np.int64), weights=weights)
+
     def curvature(self, B: FloatArray) -> FloatArray:
         """Return the Hessian at B, its unknowns in the order of ``B.ravel()``; for few unknowns."""
         rows = np.hstack([self.X, np.full((len(self.X), 1), self.constant)])

@@ -15,11 +15,17 @@ from oversafe.privacy.answers import Choice, Gaussian, Laplace, Question, Sample
 
 FloatArray = NDArray[np.float64]
 Losses = tuple[FloatArray, FloatArray]
+_DIGITS = 6
+# OpenDP makes some 2,000 choices in a second, one by one. In the trials beyond so many of a transcript an auditor does
+# not look at them, which makes a bound lower by a little.
+_LOOKS = 1000
+# The mean of so many ideal audits is what a real one is held against.
+_IDEALS = 5
 
 
 def answer_losses(
     model: Any, table: Any, neighbour: Any, *, trials: int, transcripts: int, rng: np.random.Generator
-) -> tuple[Losses, Losses]:
+) -> tuple[Losses, list[Losses]]:
     """Return the log-likelihood ratios of a mechanism's answers under each of two neighbours, and ideal ones.
 
     Of each transcript, a run with real noise, both neighbours' true answers are found, and fresh answers to the same
@@ -40,19 +46,23 @@ def answer_losses(
 
     Returns
     -------
-    real, ideal : tuple of two arrays
-        The ratios under either table, and what noise that is exactly as claimed would give between neighbours that
-        move every answer as far as was paid for.
+    real : tuple of two arrays
+        The ratios under either table.
+    ideal : list of the same
+        What noise that is exactly as claimed would give, several times, between neighbours that move every answer as
+        far as was paid for.
     """
     real: list[Losses] = []
-    ideal: list[Losses] = []
+    ideal: list[list[Losses]] = [[] for _ in range(_IDEALS)]
     for number in range(min(transcripts, trials)):
         n = trials // transcripts + (number < trials % transcripts)
         first, second, outside, most = _asked(model, table, neighbour, int(rng.integers(2**31)), number % 2)
         parts = [_losses(*asked, n, rng) for asked in zip(first, second, outside, strict=True)]
         real.append((sum((p for p, _ in parts), np.zeros(n)), sum((q for _, q in parts), np.zeros(n))))
-        ideal.append(_ideal([q.law for q in first], most, _size(table) == _size(neighbour), n, rng))
-    return _mixed(real, rng), _mixed(ideal, rng)
+        replaced = _size(table) == _size(neighbour)
+        for each in ideal:
+            each.append(_ideal(first, second, most, replaced, n, rng))
+    return _mixed(real, rng), [_mixed(each, rng) for each in ideal]
 
 
 def _mixed(parts: Sequence[Losses], rng: np.random.Generator) -> Losses:
@@ -132,14 +142,22 @@ def _losses(first: Question, second: Question, outside: Question, n: int, rng: n
         drawn = [
             own.draw(np.tile(truth, n), None).reshape(n, -1) for own, truth in zip(sides, truths, strict=True)
         ]
-    elif isinstance(law, Choice) and np.allclose(law.log_chances(first.truth), law.log_chances(second.truth)):
+    elif _same(first.truth, second.truth):
         return np.zeros(n), np.zeros(n)
-    else:
+    elif isinstance(law, Choice):
         truths = first.truth, second.truth
-        if _same(*truths):
-            return np.zeros(n), np.zeros(n)
-        drawn = [np.array([own.draw(own.truth, None) for _ in range(n)]) for own in sides]
-    under_first, under_second = (law.log_ratio(answers, *truths) for answers in drawn)
+        drawn = [np.array([own.draw(own.truth, None) for _ in range(min(n, _LOOKS))]) for own in sides]
+        rest = np.zeros(n - len(drawn[0]))
+        found = [np.append(np.round(law.log_ratio(answers, *truths), _DIGITS), rest) for answers in drawn]
+        return rng.permutation(found[0]), rng.permutation(found[1])
+    else:
+        truths = tuple(q.truth.merged() if hasattr(q.truth, "merged") else q.truth for q in sides)
+        drawn = [
+            np.array([own.draw(truth, None) for _ in range(n)])
+            for own, truth in zip(sides, truths, strict=True)
+        ]
+    # Without the last digits, which tell of the arithmetic alone.
+    under_first, under_second = (np.round(law.log_ratio(answers, *truths), _DIGITS) for answers in drawn)
     return under_first, under_second
 
 
@@ -179,32 +197,41 @@ def _of_samples(first: Question, second: Question, outside: Question, n: int, rn
 # ------------------------------------------------------------------------------------------- what was claimed
 
 
-def _ideal(laws: Sequence[Any], most: float, replaced: bool, n: int, rng: np.random.Generator) -> Losses:
-    """Return the ratios that the claims allow at most: of a coin for a pure epsilon, of normal noise otherwise."""
-    first, second = np.zeros(n), np.zeros(n)
-    pure = [law.epsilon for law in laws]
-    if all(epsilon is not None for epsilon in pure):
-        # Together, as a mechanism may spend it on one unit; learners on rows of their own spend the same more than once.
-        return tuple(sign * _coin(min(sum(pure), most), n, rng) for sign in (1, -1))  # type: ignore[return-value]
-    for law in laws:
+def _ideal(
+    first: Sequence[Question],
+    second: Sequence[Question],
+    most: float,
+    replaced: bool,
+    n: int,
+    rng: np.random.Generator,
+) -> Losses:
+    """Return the ratios of noise that is as claimed, between truths as far apart as was paid for."""
+    claimed = [question.law.epsilon for question in first]
+    # Learners on rows of their own each spend the whole epsilon, and one record is one learner's.
+    parallel = None not in claimed and sum(claimed) > most * (1 + 1e-6)
+    total = np.zeros(n), np.zeros(n)
+    for mine, theirs in zip(first, second, strict=True):
+        law = mine.law
+        if parallel and _same(mine.truth, theirs.truth):
+            continue
         if isinstance(law, Sampled):
-            own = law.mu
-            sides = [rng.normal(size=n) + at * (rng.random(n) < law.rate) for at in (own, -own if replaced else 0.0)]
-            one, other = (
-                _log_mixture(side, own, law.rate) - _log_mixture(side, -own if replaced else 0.0, law.rate)
-                for side in sides
-            )
+            other = -law.mu if replaced else 0.0
+            at = [place * (rng.random(n) < law.rate) + rng.normal(size=n) for place in (law.mu, other)]
+            one, two = (_log_mixture(x, law.mu, law.rate) - _log_mixture(x, other, law.rate) for x in at)
+        elif isinstance(law, Laplace) and not _same(mine.truth, theirs.truth):
+            moved = np.abs(mine.truth - theirs.truth).ravel()
+            moved = np.rint(moved[moved > 0] * (law.sensitivity / moved.sum()))
+            stop = -np.expm1(-1 / law.scale)
+            noise = rng.geometric(stop, (2, n, len(moved))) - rng.geometric(stop, (2, n, len(moved)))
+            one, two = (np.abs(noise + moved) - np.abs(noise)).sum(axis=2) / law.scale * [[1], [-1]]
         elif law.epsilon is not None:
-            one, other = _coin(law.epsilon, n, rng), -_coin(law.epsilon, n, rng)
+            # The ratios of randomised response, of which any purely private mechanism can be made.
+            side = 1 / (1 + np.exp(-law.epsilon))
+            one, two = (sign * np.where(rng.random(n) < side, law.epsilon, -law.epsilon) for sign in (1, -1))
         else:
-            one, other = (sign * law.mu**2 / 2 + law.mu * rng.normal(size=n) for sign in (1, -1))
-        first, second = first + one, second + other
-    return first, second
-
-
-def _coin(epsilon: float, n: int, rng: np.random.Generator) -> FloatArray:
-    """Return the ratios of randomised response, which any purely private mechanism is made from."""
-    return np.where(rng.random(n) < 1 / (1 + np.exp(-epsilon)), epsilon, -epsilon)
+            one, two = (sign * law.mu**2 / 2 + law.mu * rng.normal(size=n) for sign in (1, -1))
+        total = total[0] + one, total[1] + two
+    return total
 
 
 def _log_mixture(x: FloatArray, place: float, rate: float) -> FloatArray:

@@ -164,12 +164,15 @@ def _audit_answers(
     from oversafe.measure.answers import answer_losses
 
     real, ideal = answer_losses(run, table, neighbour, trials=trials, transcripts=transcripts, rng=rng)
-    found = []
-    for losses in (real, ideal):
-        lower, hits, measured = _measured(*losses, trials // 2, _bound, delta, confidence)
-        mu, _, _ = _measured(*losses, trials // 2, _mu_bound, delta, confidence)
-        found.append((max(0.0, lower), hits, measured, max(0.0, mu)))
-    (lower, hits, measured, mu), (of_ideal, _, _, ideal_mu) = found
+
+    def bounds(losses: Any) -> tuple[float, float]:
+        both = (_measured(*losses, trials // 2, own, delta, confidence)[0] for own in (_bound, _mu_bound))
+        lower, mu = (max(0.0, own) for own in both)
+        return lower, mu
+
+    _, hits, measured = _measured(*real, trials // 2, _bound, delta, confidence)
+    lower, mu = bounds(real)
+    of_ideal, ideal_mu = np.mean([bounds(each) for each in ideal], axis=0).tolist()
     return EpsilonAudit(lower, confidence, delta, hits, measured, mu, of_ideal, ideal_mu)
 
 

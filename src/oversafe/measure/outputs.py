@@ -132,6 +132,7 @@ def worst_case_neighbours(
     *,
     n_rows: int = 50,
     crowd: bool = False,
+    same_class: bool = False,
     relation: Relation = "replace-one",
 ) -> tuple[Pair, Pair]:
     """Return two neighbouring tables that are as far apart as a schema allows.
@@ -149,6 +150,10 @@ def worst_case_neighbours(
     crowd : bool, default=False
         Whether half of the others sit in the opposite corner too. A lone record is worst for methods that look
         at extremes and neighbours, a crowd for methods that clip noisy counts at zero.
+    same_class : bool, default=False
+        Whether the last record alone has its class, and keeps it where it is replaced; the others sit in the middle
+        of the bounds. Worst for linear models: a record of a class that no other has pulls as hard as it may, from
+        either corner, and nothing holds against it.
     relation : {"replace-one", "add-remove"}
         Which tables are neighbours.
 
@@ -166,7 +171,7 @@ def worst_case_neighbours(
     if classes is None or len(classes) < 2:
         raise InputError(f"the label {schema.label!r} needs at least two declared categories; declare them")
     corners = []
-    for end in (0, -1):
+    for end in (0, -1, None):
         corner = {}
         for column in schema.features:
             values = column.categories if column.is_category else column.bounds
@@ -174,18 +179,24 @@ def worst_case_neighbours(
                 raise InputError(
                     f"column {column.name!r} has neither bounds nor categories; declare them in the schema"
                 )
-            corner[column.name] = values[end]
+            if end is not None:
+                corner[column.name] = values[end]
+            else:
+                corner[column.name] = values[0] if column.is_category else sum(values) / 2
         corners.append(corner)
     opposite = n_rows // 2 if crowd else 1
     far = np.arange(n_rows) >= n_rows - opposite
 
     rare = far | (np.arange(n_rows) < max(1, n_rows // 5))
+    if same_class:
+        rare = np.arange(n_rows) == n_rows - 1
 
     def pair(is_far: NDArray[np.bool_], is_rare: NDArray[np.bool_]) -> Pair:
-        frame = pd.DataFrame([corners[int(flag)] for flag in is_far])
+        middle = same_class & ~is_rare
+        frame = pd.DataFrame([corners[2 if mid else int(flag)] for flag, mid in zip(is_far, middle, strict=True)])
         X = schema.features.conform(frame)
         return X, pd.Series([classes[-1 if flag else 0] for flag in is_rare], name=schema.label)
 
     if relation == "add-remove":
         return pair(far, rare), pair(far[:-1], rare[:-1])
-    return pair(far, rare), pair(np.append(far[:-1], False), np.append(rare[:-1], False))
+    return pair(far, rare), pair(np.append(far[:-1], False), np.append(rare[:-1], same_class))

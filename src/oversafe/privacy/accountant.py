@@ -459,7 +459,7 @@ class Accountant:
                 raise self._overdrawn(what)
             epsilon, rho = (amount, amount**2 / 2) if self.pure else (None, amount)
             self._add(Charge(what, pure_event(amount) if self.pure else _zcdp_event(amount), epsilon, rho))
-            about(what)
+            about(what, amount)
             yield amount
         except InputError:
             self.charges = before

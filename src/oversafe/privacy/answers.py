@@ -110,11 +110,13 @@ class Sampled(Gaussian):
 class Choice:
     """The position of the largest of some scores with noise: exponential, or Gumbel's where ``rho`` pays.
 
-    One unit moves a score by at most ``sensitivity``, and all of them one way if ``monotonic``.
+    One unit moves a score by at most ``sensitivity``, and all of them one way if ``monotonic``. Scores are whole steps
+    here; in those that were given the most was said to be ``declared``.
     """
 
     scale: float
     sensitivity: float
+    declared: float
     pure: bool
     monotonic: bool = False
 
@@ -145,9 +147,13 @@ class Choice:
 
 @dataclass
 class Question:
-    """What was asked: of what, by which law, with the truth and the answer; ``draw`` answers a truth afresh."""
+    """What was asked: of what, paid how, by which law, with the truth and the answer; ``draw`` answers afresh.
+
+    What was paid is an epsilon, or a rho where the law has no epsilon, and None where only the whole has a price.
+    """
 
     what: str
+    paid: float | None
     law: Any
     truth: Any
     answer: Any
@@ -172,7 +178,7 @@ class Tape:
     script: Sequence[Any] | None = None
     row: int | None = None
     included: bool = True
-    what: str = ""
+    next_question: tuple[str, float | None] = ("", None)
     questions: list[Question] = field(default_factory=list)
     _samples: int = 0
 
@@ -193,7 +199,7 @@ class Tape:
                 answer = np.resize(np.append(answer, 0), len(truth)) if len(answer) < len(truth) else answer[: len(truth)]
         else:
             raise AssertionError(f"{number} answers are known, and more was asked")
-        self.questions.append(Question(self.what, law, _own(truth), answer, draw))
+        self.questions.append(Question(*self.next_question, law, _own(truth), answer, draw))
         return _own(answer)
 
     def sample(self, n: int, rate: float) -> NDArray[np.int64]:
@@ -229,10 +235,10 @@ def recording() -> bool:
     return _TAPE.get() is not None
 
 
-def about(what: str) -> None:
-    """Say what the next question is about."""
+def about(what: str, paid: float | None = None) -> None:
+    """Say what the next question is about, and what was paid for it."""
     if (tape := _TAPE.get()) is not None:
-        tape.what = what
+        tape.next_question = what, paid
 
 
 def answered(law: Law, truth: Any, draw: Draw, random_state: Any) -> Any:

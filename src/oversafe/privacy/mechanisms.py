@@ -220,7 +220,7 @@ def choose(
         # From the largest down, so that the noise keeps its digits.
         return int(np.argmax((whole - whole.max()) + noise))
 
-    law = Choice(scale, moved, pure=rho is None, monotonic=monotonic)
+    law = Choice(scale, moved, sensitivity, pure=rho is None, monotonic=monotonic)
     return int(answered(law, whole, draw, random_state))
 
 
