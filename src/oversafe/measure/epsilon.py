@@ -62,6 +62,7 @@ def audit_epsilon(
     confidence: float = 0.95,
     view: View = "release",
     transcripts: int = 4,
+    times: int = 1,
     distinguisher: Distinguisher = "linear",
     vectorized: bool = False,
     n_jobs: int | None = None,
@@ -98,6 +99,10 @@ def audit_epsilon(
         With ``view="answers"``, from how many runs the questions are taken; their answers are drawn afresh in each
         trial, by the mechanism's own noise. The samples, initial weights and other draws of a run are the same for both
         tables, but for whether the differing record is in a Poisson sample.
+    times : int, default=1
+        How many times as many rows as it learned a synthesizer releases, which anybody may ask it for. Above 1 the
+        classes are counted, and in each class the rows that share a value, or two neighbouring ones, with the record in
+        which the tables differ: for columns of categories.
     distinguisher : {"linear", "forest"}, default="linear"
         What reduces an array to one number: a linear discriminant, or a random forest, which needs more trials
         and sees more.
@@ -136,7 +141,8 @@ def audit_epsilon(
     if not callable(run):
         from oversafe.measure.outputs import as_mechanism
 
-        run = as_mechanism(run, table, neighbour)
+        check_count("times", times, 1)
+        run = as_mechanism(run, table, neighbour, times)
     rng = np.random.default_rng(random_state)
     first = _results(run, table, trials, vectorized, n_jobs, rng)
     second = _results(run, neighbour, trials, vectorized, n_jobs, rng)
