@@ -40,7 +40,9 @@ def flags(n_columns: int) -> Schema:
 
 
 _LABEL = Column("y", "categorical", "object", False, categories=("no", "yes"), **_PUBLIC)
-NUMBER = Schema((Column("x", "continuous", "float64", False, bounds=(-1.0, 1.0), **_PUBLIC), _LABEL), label="y")
+NUMBER = Schema(
+    (Column("x", "continuous", "float64", False, bounds=(-1.0, 1.0), **_PUBLIC), _LABEL), label="y"
+)
 
 
 @dataclass(frozen=True)
@@ -116,16 +118,24 @@ def _from_histograms(**settings: Any) -> Any:
 _GAUSSIAN = {"delta": DELTA}
 _SMALL = {**_GAUSSIAN, "n_rounds": 1, "n_products": 8, "embedding": 4, "n_steps": 2}
 _MIXED = {"n_steps": 2, "n_components": 2}
-_FORMER = {"delta": DEEP_DELTA, "epochs": 2, "batch_size": 10, "dimension": 8, "depth": 1, "heads": 2, "dropout": 0.0}
+_FORMER = {
+    "delta": DEEP_DELTA,
+    "epochs": 2,
+    "batch_size": 10,
+    "dimension": 8,
+    "depth": 1,
+    "heads": 2,
+    "dropout": 0.0,
+}
 _BATCHES = {"delta": DEEP_DELTA, "epochs": 2, "batch_size": 10, "max_grad_norm": 0.01}
 _TEACHERS = {"delta": DEEP_DELTA, "n_rounds": 20, "n_votes": 4, "n_teachers": 2}
 
 CASES: dict[str, Case] = {
     "HistogramSynthesizer": Case(protect.HistogramSynthesizer),
     "HistogramSynthesizer, delta": Case(protect.HistogramSynthesizer, _GAUSSIAN, trials=60_000),
-    "PrivBayes": Case(protect.PrivBayes, schema=flags(2), rows=1000),
-    "PrivBayes, delta": Case(protect.PrivBayes, _GAUSSIAN, flags(2), 1000),
-    "PrivateMixture": Case(protect.PrivateMixture, {"delta": 0.0, **_MIXED}),
+    "PrivBayes": Case(protect.PrivBayes, schema=flags(2), rows=1000, trials=120_000),
+    "PrivBayes, delta": Case(protect.PrivBayes, _GAUSSIAN, flags(2), 1000, trials=60_000),
+    "PrivateMixture": Case(protect.PrivateMixture, {"delta": 0.0, **_MIXED}, trials=120_000),
     "PrivateMixture, delta": Case(
         protect.PrivateMixture, {**_GAUSSIAN, **_MIXED, "pairs": True}, flags(2), trials=50_000
     ),
@@ -134,9 +144,7 @@ CASES: dict[str, Case] = {
     "AIM": Case(protect.AIM, _GAUSSIAN, flags(2), 1000, package="mbi"),
     "DPGAN": Case(protect.DPGAN, _BATCHES, trials=20_000, package="opacus"),
     "PATEGAN": Case(protect.PATEGAN, _TEACHERS, rows=4, trials=20_000, package="opacus"),
-    "PrivateThresholdClassifier": Case(
-        learn.PrivateThresholdClassifier, schema=NUMBER, relations=BOTH[:1]
-    ),
+    "PrivateThresholdClassifier": Case(learn.PrivateThresholdClassifier, schema=NUMBER, relations=BOTH[:1]),
     "PrivateThresholdClassifier, delta": Case(
         learn.PrivateThresholdClassifier, _GAUSSIAN, NUMBER, trials=60_000, relations=BOTH[:1]
     ),
@@ -150,9 +158,7 @@ CASES: dict[str, Case] = {
     "PrivateLinearSVC": _linear(learn.PrivateLinearSVC, "objective", 6000),
     "PrivateLinearSVC, output": _linear(learn.PrivateLinearSVC, "output", 20_000),
     "PrivateLinearSVC, gaussian": _linear(learn.PrivateLinearSVC, "gaussian", 6000, delta=DELTA),
-    "PrivateClassifier": Case(
-        learn.PrivateClassifier, {"delta": 0.0}, NUMBER, 1000, True, 4000, BOTH[:1]
-    ),
+    "PrivateClassifier": Case(learn.PrivateClassifier, {"delta": 0.0}, NUMBER, 1000, True, 4000, BOTH[:1]),
     "PrivateFTTransformer": Case(
         learn.PrivateFTTransformer,
         _FORMER,
@@ -162,6 +168,8 @@ CASES: dict[str, Case] = {
         package="opacus",
     ),
 }
+
+
 @dataclass(frozen=True)
 class Release:
     """An audit from the release alone: of whom, between which tables, how often, and how many rows are released."""
@@ -218,19 +226,19 @@ def run(quick: bool, folder: Path, rounds: int | None) -> dict[str, Any]:
     cells = [(name, relation) for name, own in CASES.items() for relation in own.relations if not own.missing]
     # What has been done of a run that was stopped is not done again.
     store = folder if quick else CHECKOUT / "benchmarks" / "results" / "tight.local"
-    seen = [_kept(store, f"{name}, {relation}", lambda: inside(name, relation, quick)) for name, relation in cells]  # noqa: B023
-    alone = [_kept(store, f"{name}, alone", lambda: outside(name, quick)) for name in RELEASES]  # noqa: B023
+    seen = [_kept(store, f"{name}, {relation}", inside, name, relation, quick) for name, relation in cells]
+    alone = [_kept(store, f"{name}, alone", outside, name, quick) for name in RELEASES]
     sides = [Side(f"{row['method']}, {row['relation']}", lambda: Cost(0.0), ["oversafe"]) for row in seen]
     summary = summarize("tight", sides, [[Cost(row["seconds"])] for row in seen], quick)
     summary["tables"] = {"from inside": seen, "from the release alone": alone}
     return summary
 
 
-def _kept(store: Path, name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _kept(store: Path, name: str, work: Callable[..., dict[str, Any]], *settings: Any) -> dict[str, Any]:
     file = store / f"{name}.json"
     if not file.exists():
         store.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(work()), encoding="utf-8")
+        file.write_text(json.dumps(work(*settings)), encoding="utf-8")
     return json.loads(file.read_text(encoding="utf-8"))
 
 

@@ -26,8 +26,8 @@ from oversafe.privacy.zcdp import zcdp_epsilon
 from oversafe.protect import dpgan
 from tests.measure.mechanisms import gaussian_delta
 
-# A right law gives a smaller p-value with this probability. There are some 100 questions, so one of them does so once in
-# ten thousand runs of the whole file. Half the noise gives 1e-11 or less on average, and more than CHANCE as seldom.
+# A right law gives a smaller p-value with this probability, by each of a method's at most five questions. Half the
+# noise gives 1e-11 or less on average, and more than CHANCE as seldom.
 CHANCE = 1e-6
 DRAWS, CHOICES, FITS = 1500, 800, 350
 
@@ -81,7 +81,10 @@ def _of_vectors(question):
     law = question.law
     if isinstance(law, Spherical):
         drawn = [question.draw(question.truth, None) - question.truth for _ in range(FITS)]
-        lengths, size = np.array([np.linalg.norm(own) for own in drawn]) / law.scale, np.count_nonzero(drawn[0])
+        lengths, size = (
+            np.array([np.linalg.norm(own) for own in drawn]) / law.scale,
+            np.count_nonzero(drawn[0]),
+        )
         return stats.kstest(lengths, stats.gamma(size).cdf).pvalue
     problem = question.truth.merged()
     terms = [law.implied(problem, question.draw(problem, None))[0] for _ in range(FITS)]
@@ -163,7 +166,6 @@ def _cost(name, relation, first, second) -> Cost:
     return Cost(first.what, (moved / law.deviation) ** 2 / 2, first.paid, False)
 
 
-
 def _steps(steps, relation, delta) -> float:
     """Return the epsilon of all noisy gradients, by the noise that they had relative to the longest row's vector."""
     law = steps[0][0].law
@@ -175,8 +177,9 @@ def _steps(steps, relation, delta) -> float:
     return steps_epsilon(noise, delta, rate=law.rate, steps=len(steps), relation=relation)
 
 
-# What the questions of a method cost of its epsilon, where that is less than nine tenths, and why.
-SHORT = {}
+# What a method's answers cost of its epsilon, where that is less than nine tenths: AIM keeps a part for each of its
+# rounds, and of two columns there is only one pair to choose.
+SHORT = {("AIM", "replace-one"): 0.75, ("AIM", "add-remove"): 0.75}
 
 
 def asked(name: str, relation: str):
@@ -248,4 +251,4 @@ def test_every_answer_costs_what_was_paid_and_half_the_scale_costs_more(name, re
         found, whole = costs(name, relation)
     # Each that moves at all: a record is in one part of a bag, and the tolerance's noise comes after the minimum.
     assert [own for own in found if 0 < own.cost <= own.paid] == []
-    assert whole > 1.5
+    assert whole > 1.4

@@ -78,7 +78,9 @@ def test_classifiers_promise_nothing_while_recorded() -> None:
 
 def test_samples_of_rows_are_the_same_for_tables_that_differ_in_the_last_one() -> None:
     first, second = Tape(3), Tape(3)
-    mine, theirs = ([tape.sample(n, 0.5).tolist() for _ in range(9)] for tape, n in ((first, 31), (second, 30)))
+    mine, theirs = (
+        [tape.sample(n, 0.5).tolist() for _ in range(9)] for tape, n in ((first, 31), (second, 30))
+    )
     assert [[row for row in rows if row < 30] for rows in mine] == theirs
     assert any(30 in rows for rows in mine)
     assert not all(30 in rows for rows in mine)

@@ -243,6 +243,7 @@ class Spherical:
 
     @property
     def mu(self) -> float:
+        """What is claimed, in deviations of normal noise."""
         return self.epsilon
 
     def log_ratio(self, answers: Any, first: Any, second: Any) -> FloatArray:
@@ -260,10 +261,12 @@ class Perturbed:
 
     @property
     def epsilon(self) -> float | None:
+        """What is claimed to be spent, if the law is purely private."""
         return None if self.plan.method == "gaussian" else self.plan.epsilon * (1 - TOLERANCE_SHARE)
 
     @property
     def mu(self) -> float:
+        """What is claimed, in deviations of normal noise."""
         return self.plan.sensitivity / self.plan.scale
 
     def log_ratio(self, answers: Any, first: Problem, second: Problem) -> FloatArray:

@@ -18,7 +18,7 @@ Losses = tuple[FloatArray, FloatArray]
 _DIGITS = 6
 # OpenDP makes some 2,000 choices in a second, one by one. In the trials beyond so many of a transcript an auditor does
 # not look at them, which makes a bound lower by a little.
-_LOOKS = 1000
+_LOOKS = 4000
 # The mean of so many ideal audits is what a real one is held against.
 _IDEALS = 5
 
@@ -164,10 +164,16 @@ def _losses(first: Question, second: Question, outside: Question, n: int, rng: n
 def _same(first: Any, second: Any) -> bool:
     if isinstance(first, np.ndarray):
         return np.array_equal(first, second)
-    return bool(first.X.shape == second.X.shape and (first.X == second.X).all() and (first.codes == second.codes).all())
+    return bool(
+        first.X.shape == second.X.shape
+        and (first.X == second.X).all()
+        and (first.codes == second.codes).all()
+    )
 
 
-def _of_samples(first: Question, second: Question, outside: Question, n: int, rng: np.random.Generator) -> Losses:
+def _of_samples(
+    first: Question, second: Question, outside: Question, n: int, rng: np.random.Generator
+) -> Losses:
     """Return the ratios of noisy sums over samples that the differing row is in with some chance.
 
     The noise is the same in all directions, so all that matters lies in the plane of the two rows' vectors.

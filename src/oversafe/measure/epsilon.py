@@ -165,7 +165,14 @@ def audit_epsilon(
 
 
 def _audit_answers(
-    run: Any, table: Any, neighbour: Any, trials: int, transcripts: int, delta: float, confidence: float, rng: Any
+    run: Any,
+    table: Any,
+    neighbour: Any,
+    trials: int,
+    transcripts: int,
+    delta: float,
+    confidence: float,
+    rng: Any,
 ) -> EpsilonAudit:
     from oversafe.measure.answers import answer_losses
 
@@ -281,7 +288,9 @@ def _best_threshold(
         values = np.quantile(values, np.linspace(0, 1, 2000))
     hits_p = len(p) - np.searchsorted(np.sort(p), values, side="left")
     hits_q = len(q) - np.searchsorted(np.sort(q), values, side="left")
-    bounds = bound(hits_p, hits_q, len(p), delta, confidence)
+    # Of so many events one looks good by chance; at this confidence none does.
+    strict = 1 - (1 - confidence) / len(values)
+    bounds = bound(hits_p, hits_q, len(p), delta, strict)
     at = int(np.argmax(bounds))
     return float(values[at]), float(bounds[at])
 

@@ -100,7 +100,9 @@ def _protector_mechanism(model: Any, table: Pair, neighbour: Pair, times: int) -
 def _cells_mechanism(model: Any, table: Pair, neighbour: Pair, times: int) -> Mechanism:
     """Return how many released rows each class has, and how many of them share values with the differing records."""
     if not hasattr(model, "sample"):
-        raise InputError(f"{type(model).__name__} makes no more rows than it is asked for once; leave times out")
+        raise InputError(
+            f"{type(model).__name__} makes no more rows than it is asked for once; leave times out"
+        )
     records = differing_records(table, neighbour)
     del records["\x00label"]
     classes = pd.unique(np.concatenate([np.asarray(pair[1]).ravel() for pair in (table, neighbour)]))
@@ -219,7 +221,9 @@ def worst_case_neighbours(
 
     def pair(is_far: NDArray[np.bool_], is_rare: NDArray[np.bool_]) -> Pair:
         middle = same_class & ~is_rare
-        frame = pd.DataFrame([corners[2 if mid else int(flag)] for flag, mid in zip(is_far, middle, strict=True)])
+        frame = pd.DataFrame(
+            [corners[2 if mid else int(flag)] for flag, mid in zip(is_far, middle, strict=True)]
+        )
         X = schema.features.conform(frame)
         return X, pd.Series([classes[-1 if flag else 0] for flag in is_rare], name=schema.label)
 

@@ -22,7 +22,9 @@ FloatArray = NDArray[np.float64]
 # Of a truth and a source of noise (None for the operating system's): the answer.
 Draw = Callable[[Any, Any], Any]
 
-RECORDED = "its noisy answers were recorded or given, for an audit; such a release must not leave the building"
+RECORDED = (
+    "its noisy answers were recorded or given, for an audit; such a release must not leave the building"
+)
 
 
 class Law(Protocol):
@@ -33,10 +35,13 @@ class Law(Protocol):
     """
 
     @property
-    def epsilon(self) -> float | None: ...
+    def epsilon(self) -> float | None:
+        """What is claimed to be spent, if the law is purely private."""
 
     @property
-    def mu(self) -> float: ...
+    def mu(self) -> float:
+        """What is claimed, in deviations of normal noise."""
+        ...
 
     def log_ratio(self, answers: Any, first: Any, second: Any) -> FloatArray:
         """Return for each answer how much likelier one truth makes it than another, as a logarithm."""
@@ -52,13 +57,16 @@ class Laplace:
 
     @property
     def epsilon(self) -> float:
+        """What is claimed to be spent, if the law is purely private."""
         return self.sensitivity / self.scale
 
     @property
     def mu(self) -> float:
+        """What is claimed, in deviations of normal noise."""
         return self.epsilon
 
     def log_ratio(self, answers: Any, first: Any, second: Any) -> FloatArray:
+        """Return how much likelier one truth makes each answer than another."""
         # Differences first: whole numbers may be large.
         return np.asarray((abs(answers - second) - abs(answers - first)).sum(axis=1) / self.scale)
 
@@ -73,11 +81,15 @@ class Gaussian:
 
     @property
     def mu(self) -> float:
+        """What is claimed, in deviations of normal noise."""
         return self.sensitivity / self.deviation
 
     def log_ratio(self, answers: Any, first: Any, second: Any) -> FloatArray:
+        """Return how much likelier one truth makes each answer than another."""
         # ((a - second)^2 - (a - first)^2) / 2 with the squares taken out.
-        return np.asarray(((answers - (first + second) / 2) * (first - second)).sum(axis=1)) / self.deviation**2
+        return (
+            np.asarray(((answers - (first + second) / 2) * (first - second)).sum(axis=1)) / self.deviation**2
+        )
 
 
 @dataclass(frozen=True)
@@ -87,6 +99,7 @@ class Thresholded(Gaussian):
     threshold: int = 0
 
     def log_ratio(self, answers: Any, first: Any, second: Any) -> FloatArray:
+        """Return how much likelier one truth makes each answer than another."""
         return (self._log_chance(answers, first) - self._log_chance(answers, second)).sum(axis=1)
 
     def _log_chance(self, answers: Any, truth: Any) -> FloatArray:
@@ -122,14 +135,17 @@ class Choice:
 
     @property
     def epsilon(self) -> float | None:
+        """What is claimed to be spent, if the law is purely private."""
         return self.mu * 2 if self.pure else None
 
     @property
     def mu(self) -> float:
+        """What is claimed, in deviations of normal noise."""
         # Of the exponential mechanism rho is epsilon^2 / 8, that is (epsilon / 2)^2 / 2.
         return self.sensitivity / self.scale / (2 if self.monotonic else 1)
 
     def log_ratio(self, answers: Any, first: Any, second: Any) -> FloatArray:
+        """Return how much likelier one truth makes each answer than another."""
         return (self.log_chances(first) - self.log_chances(second))[answers]
 
     def log_chances(self, scores: Any) -> FloatArray:
@@ -196,7 +212,11 @@ class Tape:
             answer = self.script[number]
             if isinstance(law, Thresholded):
                 # The differing record's value may be one that the other table has not, which comes last.
-                answer = np.resize(np.append(answer, 0), len(truth)) if len(answer) < len(truth) else answer[: len(truth)]
+                answer = (
+                    np.resize(np.append(answer, 0), len(truth))
+                    if len(answer) < len(truth)
+                    else answer[: len(truth)]
+                )
         else:
             raise AssertionError(f"{number} answers are known, and more was asked")
         self.questions.append(Question(*self.next_question, law, _own(truth), answer, draw))

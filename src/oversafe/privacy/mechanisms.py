@@ -216,7 +216,9 @@ def choose(
     def draw(whole: NDArray[np.int64], rng: np.random.Generator | None) -> int:
         if rng is None:
             return int(_noisy_max(moved, spent, budget, monotonic)(whole))
-        noise = rng.exponential(scale, len(whole)) if rho is None else rng.gumbel(scale=scale, size=len(whole))
+        noise = (
+            rng.exponential(scale, len(whole)) if rho is None else rng.gumbel(scale=scale, size=len(whole))
+        )
         # From the largest down, so that the noise keeps its digits.
         return int(np.argmax((whole - whole.max()) + noise))
 
