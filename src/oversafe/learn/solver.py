@@ -218,7 +218,8 @@ class Problem:
     def merged(self) -> Problem:
         """Return the same problem with equal records as one of more weight."""
         rows, places = np.unique(np.column_stack([self.X, self.codes]), axis=0, return_inverse=True)
-        weights = np.bincount(places.ravel(), np.broadcast_to(self._row_weights, len(self.codes)))
+        each = np.broadcast_to(self._row_weights, len(self.codes))
+        weights = np.bincount(places.ravel(), each).astype(np.float64)
         return replace(self, X=rows[:, :-1], codes=rows[:, -1].astype(np.int64), weights=weights)
 
     def curvature(self, B: FloatArray) -> FloatArray:
