@@ -140,7 +140,7 @@ CASES: dict[str, Case] = {
         protect.PrivateMixture, {**_GAUSSIAN, **_MIXED, "pairs": True}, flags(2), trials=50_000
     ),
     "GEM": Case(protect.GEM, _SMALL, flags(2), 1000, package="torch"),
-    "MST": Case(protect.MST, _GAUSSIAN, flags(2), 1000, package="mbi"),
+    "MST": Case(protect.MST, _GAUSSIAN, flags(2), 1000, trials=60_000, package="mbi"),
     "AIM": Case(protect.AIM, _GAUSSIAN, flags(2), 1000, package="mbi"),
     "DPGAN": Case(protect.DPGAN, _BATCHES, trials=20_000, package="opacus"),
     "PATEGAN": Case(protect.PATEGAN, _TEACHERS, rows=4, trials=20_000, package="opacus"),
@@ -150,15 +150,15 @@ CASES: dict[str, Case] = {
     ),
     "PrivateBaggingClassifier": Case(_bagging, schema=NUMBER, relations=BOTH[:1]),
     "BalancedSynthesisClassifier": Case(_from_histograms, relations=BOTH[:1]),
-    "PrivateLogisticRegression": _linear(learn.PrivateLogisticRegression, "objective", 6000),
+    "PrivateLogisticRegression": _linear(learn.PrivateLogisticRegression, "objective", 20_000),
     "PrivateLogisticRegression, output": _linear(learn.PrivateLogisticRegression, "output", 20_000),
     "PrivateLogisticRegression, gaussian": _linear(
-        learn.PrivateLogisticRegression, "gaussian", 6000, delta=DELTA
+        learn.PrivateLogisticRegression, "gaussian", 20_000, delta=DELTA
     ),
-    "PrivateLinearSVC": _linear(learn.PrivateLinearSVC, "objective", 6000),
+    "PrivateLinearSVC": _linear(learn.PrivateLinearSVC, "objective", 20_000, class_weight=None),
     "PrivateLinearSVC, output": _linear(learn.PrivateLinearSVC, "output", 20_000),
-    "PrivateLinearSVC, gaussian": _linear(learn.PrivateLinearSVC, "gaussian", 6000, delta=DELTA),
-    "PrivateClassifier": Case(learn.PrivateClassifier, {"delta": 0.0}, NUMBER, 1000, True, 4000, BOTH[:1]),
+    "PrivateLinearSVC, gaussian": _linear(learn.PrivateLinearSVC, "gaussian", 20_000, delta=DELTA),
+    "PrivateClassifier": Case(learn.PrivateClassifier, {"delta": 0.0}, NUMBER, 1000, True, 20_000, BOTH[:1]),
     "PrivateFTTransformer": Case(
         learn.PrivateFTTransformer,
         _FORMER,
