@@ -105,7 +105,7 @@ def _asked(
             "make what it asks depend on noisy answers alone"
         )
     guarantee = getattr(fitted, "guarantee_", None)
-    return (*asked, np.inf if guarantee is None else guarantee.epsilon)
+    return asked[0], asked[1], asked[2], np.inf if guarantee is None else guarantee.epsilon
 
 
 def _size(table: Any) -> int:

@@ -179,11 +179,14 @@ def _audit_answers(
     real, ideal = answer_losses(run, table, neighbour, trials=trials, transcripts=transcripts, rng=rng)
 
     def bounds(losses: Any) -> tuple[float, float]:
-        both = (_measured(*losses, trials // 2, own, delta, confidence)[0] for own in (_bound, _mu_bound))
+        both = (
+            _measured(losses[0], losses[1], trials // 2, own, delta, confidence)[0]
+            for own in (_bound, _mu_bound)
+        )
         lower, mu = (max(0.0, own) for own in both)
         return lower, mu
 
-    _, hits, measured = _measured(*real, trials // 2, _bound, delta, confidence)
+    _, hits, measured = _measured(real[0], real[1], trials // 2, _bound, delta, confidence)
     lower, mu = bounds(real)
     of_ideal, ideal_mu = np.mean([bounds(each) for each in ideal], axis=0).tolist()
     return EpsilonAudit(lower, confidence, delta, hits, measured, mu, of_ideal, ideal_mu)
