@@ -41,6 +41,7 @@ from benchmarks import (
     shadow,
     singling_out,
     synthesizers,
+    tight,
     umap_five,
     umap_smotenc,
 )
@@ -81,6 +82,7 @@ BENCHMARKS: dict[str, ModuleType] = {
     "shadow": shadow,
     "singling-out": singling_out,
     "synthesizers": synthesizers,
+    "tight": tight,
     "umap-five": umap_five,
     "umap-smotenc": umap_smotenc,
 }

@@ -30,6 +30,7 @@ from oversafe.data.misfits import warn_of_columns, warn_of_labels
 from oversafe.data.schema import Schema, check_given_schema, check_table, texts_read
 from oversafe.errors import InputError
 from oversafe.learn.features import Scaling, check_schema, costs_epsilon, resolve_scaling, unpaid
+from oversafe.privacy.answers import about
 from oversafe.privacy.domains import LABELS_READ, file_caveats, label_stand_in
 from oversafe.privacy.estimates import positive_counts
 from oversafe.privacy.guarantee import (
@@ -370,6 +371,7 @@ def private_counts(
 ) -> FloatArray:
     """Return the class counts with noise, each at least 1; they add up to the number of rows, which is public."""
     n, counts = len(codes), np.bincount(codes, minlength=n_classes)
+    about(CLASS_COUNTS, epsilon)
     if n_classes == 2:
         # The other count follows from this one, which a replaced record moves by one.
         noisy = noisy_counts(counts[1:], sensitivity=1, epsilon=epsilon, random_state=rng)[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -21,8 +22,17 @@ from oversafe.learn.base import (
     split_epsilon,
 )
 from oversafe.learn.features import encoded_width, learn_features
-from oversafe.learn.objective import Calibration, LossName, Method, Risk, calibrate, paper_calibration
-from oversafe.learn.solver import Problem
+from oversafe.learn.objective import (
+    TOLERANCE_SHARE,
+    Calibration,
+    LossName,
+    Method,
+    Risk,
+    calibrate,
+    paper_calibration,
+)
+from oversafe.learn.solver import Perturbed, Problem, Spherical
+from oversafe.privacy.answers import about, answered
 from oversafe.privacy.guarantee import OVER_THE_REALS, Guarantee
 from oversafe.privacy.noise import gaussian, random_source, spherical_laplace
 from oversafe.privacy.surroundings import CallContext
@@ -284,19 +294,29 @@ def _perturbed_minimum(
     # The softmax does not change when all classes' coefficients move alike, so neither does its noise.
     basis = _sum_zero_basis(k) if k > 1 else np.ones((1, 1))
 
-    def noise(kind: str, scale: float) -> FloatArray:
+    def noise(kind: str, scale: float, rng: np.random.Generator | None) -> FloatArray:
         draw = gaussian if kind == "gaussian" else spherical_laplace
         flat = draw(rows * basis.shape[1], scale, rng)
         drawn = np.zeros_like(problem.noise)
         drawn[:rows] = flat.reshape(rows, -1) @ basis.T
         return drawn
 
-    if plan.method != "output":
-        problem.noise = noise(plan.method, plan.scale)
-    B = problem.solve(plan.tolerance)
+    def perturbed(own: Problem, rng: np.random.Generator | None) -> FloatArray:
+        return replace(own, noise=noise(plan.method, plan.scale, rng)).solve(plan.tolerance)
+
+    def shifted(B: FloatArray, rng: np.random.Generator | None) -> FloatArray:
+        return B + noise("output", after, rng)
+
     after = plan.scale if plan.method == "output" else plan.tolerance_scale
+    about("the coefficients", plan.epsilon)
+    if plan.method == "output":
+        B = problem.solve(plan.tolerance)
+    else:
+        B = answered(Perturbed(plan, rows, basis), problem, perturbed, rng)
     if after > 0:
-        B = B + noise("output", after)
+        epsilon = plan.epsilon * (1.0 if plan.method == "output" else TOLERANCE_SHARE)
+        about("the coefficients, moved", epsilon)
+        B = answered(Spherical(after, epsilon), B, shifted, rng)
     return _rounded(B, plan.scale / (1.0 if plan.method == "output" else plan.ridge))
 
 

@@ -80,6 +80,8 @@ class Calibration:
         The norm of the gradient at which the solver may stop.
     tolerance_scale : float
         The scale of the noise that hides the rest.
+    epsilon, sensitivity : float
+        What all of it pays for, and how far one record moves the gradient: for the record.
     """
 
     method: Method
@@ -88,6 +90,8 @@ class Calibration:
     scale: float
     tolerance: float
     tolerance_scale: float
+    epsilon: float = 0.0
+    sensitivity: float = 0.0
 
     def expected_error(self, risk: Risk, n: int) -> float:
         """Return about how far noise and ridge move the coefficients, from public facts alone.
@@ -135,7 +139,7 @@ def calibrate(
         ridge = max(ridge, math.sqrt(even))
         # The solver's error adds to the sensitivity; no further noise is needed.
         scale = (risk.sensitivity + 2 * tolerance) / (ridge * epsilon)
-        return Calibration(method, ridge, epsilon, scale, tolerance, 0.0)
+        return Calibration(method, ridge, epsilon, scale, tolerance, 0.0, epsilon, risk.sensitivity)
     if risk.loss == "huber":
         # However narrow its bend, the determinant takes at most half of epsilon.
         steep = 4 / exact if risk.weights_move else 1 / math.expm1(min(exact / 2, 700.0))
@@ -146,9 +150,8 @@ def calibrate(
         noise_epsilon = split(risk, exact, ridge)
         scale = risk.sensitivity / noise_epsilon
     tolerance = solver_tolerance(risk, n, risk.dimension * scale)
-    return Calibration(
-        method, ridge, noise_epsilon, scale, tolerance, 2 * tolerance / (ridge * epsilon * TOLERANCE_SHARE)
-    )
+    after = 2 * tolerance / (ridge * epsilon * TOLERANCE_SHARE)
+    return Calibration(method, ridge, noise_epsilon, scale, tolerance, after, epsilon, risk.sensitivity)
 
 
 def solver_tolerance(risk: Risk, n: int, noise: float = 0.0) -> float:

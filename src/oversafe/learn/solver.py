@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+
+from oversafe.learn.objective import TOLERANCE_SHARE, Calibration
 
 FloatArray = NDArray[np.float64]
 
@@ -207,3 +210,84 @@ class Problem:
         # Where rounding would swallow the ridge, the step is a little shorter.
         hessian[np.diag_indices(d + 1)] += max(self.ridge, 1e-14 * float(np.trace(hessian)))
         return hessian
+
+    def implied_noise(self, B: FloatArray) -> FloatArray:
+        """Return the linear term for which B is the minimiser."""
+        return -(self._back(self._derivatives(self._margins(B))[0]) + self.ridge * B)
+
+    def merged(self) -> Problem:
+        """Return the same problem with equal records as one of more weight."""
+        rows, places = np.unique(np.column_stack([self.X, self.codes]), axis=0, return_inverse=True)
+        each = np.broadcast_to(self._row_weights, len(self.codes))
+        weights = np.bincount(places.ravel(), each).astype(np.float64)
+        return replace(self, X=rows[:, :-1], codes=rows[:, -1].astype(np.int64), weights=weights)
+
+    def curvature(self, B: FloatArray) -> FloatArray:
+        """Return the Hessian at B, its unknowns in the order of ``B.ravel()``; for few unknowns."""
+        rows = np.hstack([self.X, np.full((len(self.X), 1), self.constant)])
+        bends = self._derivatives(self._margins(B))[1]
+        if self.n_classes == 2:
+            bends = bends[:, None, None]
+        else:
+            bends = bends[:, :, None] * (np.eye(bends.shape[1]) - bends[:, None, :])
+            bends *= np.reshape(self._row_weights, (-1, 1, 1))
+        bent = np.einsum("ni,nkl,nj->ikjl", rows, bends, rows).reshape(B.size, B.size)
+        return np.asarray(bent + self.ridge * np.eye(B.size))
+
+
+@dataclass(frozen=True)
+class Spherical:
+    """Noise on a vector whose density falls as exp(-norm / scale)."""
+
+    scale: float
+    epsilon: float
+
+    @property
+    def mu(self) -> float:
+        """What is claimed, in deviations of normal noise."""
+        return self.epsilon
+
+    def log_ratio(self, answers: Any, first: Any, second: Any) -> FloatArray:
+        """Return how much likelier one minimiser makes each answer than another, as a logarithm."""
+        return _lengths(answers - second) / self.scale - _lengths(answers - first) / self.scale
+
+
+@dataclass(frozen=True)
+class Perturbed:
+    """The minimiser of a problem with a random linear term; the answer tells the term, and how volumes change."""
+
+    plan: Calibration
+    rows: int
+    basis: FloatArray
+
+    @property
+    def epsilon(self) -> float | None:
+        """What is claimed to be spent, if the law is purely private."""
+        return None if self.plan.method == "gaussian" else self.plan.epsilon * (1 - TOLERANCE_SHARE)
+
+    @property
+    def mu(self) -> float:
+        """What is claimed, in deviations of normal noise."""
+        return self.plan.sensitivity / self.plan.scale
+
+    def log_ratio(self, answers: Any, first: Problem, second: Problem) -> FloatArray:
+        """Return how much likelier one problem makes each answer than another, as a logarithm."""
+        return self.log_density(answers, first) - self.log_density(answers, second)
+
+    def log_density(self, answers: Any, problem: Problem) -> FloatArray:
+        """Return the logarithm of the density of answers, but for a constant."""
+        return np.array([self._of_noise(b) + v for b, v in map(partial(self.implied, problem), answers)])
+
+    def implied(self, problem: Problem, B: FloatArray) -> tuple[FloatArray, float]:
+        """Return the noise that makes B the minimiser, in the unknowns that are free, and the log of the volume."""
+        free = np.kron(np.eye(len(B))[:, : self.rows], self.basis)
+        _, volume = np.linalg.slogdet(free.T @ problem.curvature(B) @ free)
+        return free.T @ problem.implied_noise(B).ravel(), float(volume)
+
+    def _of_noise(self, b: FloatArray) -> float:
+        length = float(np.linalg.norm(b)) / self.plan.scale
+        return -(length**2) / 2 if self.plan.method == "gaussian" else -length
+
+
+def _lengths(matrices: FloatArray) -> FloatArray:
+    return np.linalg.norm(matrices.reshape(len(matrices), -1), axis=1)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from oversafe.checks import check_choice
+from oversafe.checks import check_choice, check_count
 from oversafe.errors import InputError
 from oversafe.privacy.guarantee import check_delta
 
@@ -29,6 +29,12 @@ class EpsilonAudit:
         How often the event happened on the table where it is likelier, and on the other.
     trials : int
         How often each was run to measure it.
+    mu : float, optional
+        Of an audit from inside, a lower bound on mu: normal noise on a value that moves by less than so many
+        deviations hides more. It holds at the same confidence.
+    ideal, ideal_mu : float, optional
+        What ``lower_bound`` and ``mu`` come to, at the same number of trials, for noise that is exactly as claimed and
+        neighbours that move every answer as far as was paid for.
     """
 
     lower_bound: float
@@ -36,9 +42,14 @@ class EpsilonAudit:
     delta: float
     counts: tuple[int, int]
     trials: int
+    mu: float | None = None
+    ideal: float | None = None
+    ideal_mu: float | None = None
 
 
 Distinguisher = Literal["linear", "forest"]
+View = Literal["release", "answers"]
+Bound = Callable[..., NDArray[np.float64]]
 
 
 def audit_epsilon(
@@ -49,6 +60,9 @@ def audit_epsilon(
     trials: int = 10_000,
     delta: float = 0.0,
     confidence: float = 0.95,
+    view: View = "release",
+    transcripts: int = 4,
+    times: int = 1,
     distinguisher: Distinguisher = "linear",
     vectorized: bool = False,
     n_jobs: int | None = None,
@@ -76,6 +90,19 @@ def audit_epsilon(
         The claimed delta.
     confidence : float, default=0.95
         Of the bound.
+    view : {"release", "answers"}, default="release"
+        What the auditor sees: what is released, or all noisy answers that the mechanism makes it from. The second
+        knows what noise was claimed and compares the likelihoods of the answers under the two tables, so that it comes
+        near what the noise really gives, and half of the noise shows. It needs a mechanism of this package, or a
+        function that uses :mod:`oversafe.privacy`; fit with ``n_jobs=None``.
+    transcripts : int, default=4
+        With ``view="answers"``, from how many runs the questions are taken; their answers are drawn afresh in each
+        trial, by the mechanism's own noise. The samples, initial weights and other draws of a run are the same for both
+        tables, but for whether the differing record is in a Poisson sample.
+    times : int, default=1
+        How many times as many rows as it learned a synthesizer releases, which anybody may ask it for. Above 1 the
+        classes are counted, and in each class the rows that share a value, or two neighbouring ones, with the record in
+        which the tables differ: for columns of categories.
     distinguisher : {"linear", "forest"}, default="linear"
         What reduces an array to one number: a linear discriminant, or a random forest, which needs more trials
         and sees more.
@@ -84,7 +111,7 @@ def audit_epsilon(
     n_jobs : int, optional
         As in joblib.
     random_state : int, optional
-        Makes the audit repeatable.
+        Makes the audit repeatable, but for the noise that ``view="answers"`` looks at, which is the real one.
 
     See Also
     --------
@@ -106,10 +133,16 @@ def audit_epsilon(
     check_confidence(confidence)
     check_delta(delta)
     check_choice("distinguisher", distinguisher, get_args(Distinguisher))
+    check_choice("view", view, get_args(View))
+    if view == "answers":
+        check_count("transcripts", transcripts, 1)
+        rng = np.random.default_rng(random_state)
+        return _audit_answers(run, table, neighbour, trials, transcripts, delta, confidence, rng)
     if not callable(run):
         from oversafe.measure.outputs import as_mechanism
 
-        run = as_mechanism(run, table, neighbour)
+        check_count("times", times, 1)
+        run = as_mechanism(run, table, neighbour, times)
     rng = np.random.default_rng(random_state)
     first = _results(run, table, trials, vectorized, n_jobs, rng)
     second = _results(run, neighbour, trials, vectorized, n_jobs, rng)
@@ -127,20 +160,60 @@ def audit_epsilon(
         a, b = judge(first[learned:]), judge(second[learned:])
         trials -= learned
         half = trials // 2
+    lower, hits, measured = _measured(a, b, half, _bound, delta, confidence)
+    return EpsilonAudit(max(0.0, lower), confidence, delta, hits, measured)
+
+
+def _audit_answers(
+    run: Any,
+    table: Any,
+    neighbour: Any,
+    trials: int,
+    transcripts: int,
+    delta: float,
+    confidence: float,
+    rng: Any,
+) -> EpsilonAudit:
+    from oversafe.measure.answers import answer_losses
+
+    real, ideal = answer_losses(run, table, neighbour, trials=trials, transcripts=transcripts, rng=rng)
+
+    def bounds(losses: Any) -> tuple[float, float]:
+        both = (
+            _measured(losses[0], losses[1], trials // 2, own, delta, confidence)[0]
+            for own in (_bound, _mu_bound)
+        )
+        lower, mu = (max(0.0, own) for own in both)
+        return lower, mu
+
+    _, hits, measured = _measured(real[0], real[1], trials // 2, _bound, delta, confidence)
+    lower, mu = bounds(real)
+    of_ideal, ideal_mu = np.mean([bounds(each) for each in ideal], axis=0).tolist()
+    return EpsilonAudit(lower, confidence, delta, hits, measured, mu, of_ideal, ideal_mu)
+
+
+def _measured(
+    a: NDArray[np.float64],
+    b: NDArray[np.float64],
+    half: int,
+    bound: Bound,
+    delta: float,
+    confidence: float,
+) -> tuple[float, tuple[int, int], int]:
+    """Return a bound from an event that is chosen on the first part of the results and measured on the others."""
     # The claim is symmetric, so the event may be the likelier one under either table, at either end.
     best: tuple[float, int, float, float] | None = None
     for sign in (1.0, -1.0):
         for order, (p, q) in enumerate(((a, b), (b, a))):
-            threshold, bound = _best_threshold(sign * p[:half], sign * q[:half], delta, confidence)
-            if best is None or bound > best[0]:
-                best = bound, order, sign, threshold
+            threshold, found = _best_threshold(sign * p[:half], sign * q[:half], bound, delta, confidence)
+            if best is None or found > best[0]:
+                best = found, order, sign, threshold
     assert best is not None
     _, order, sign, threshold = best
     p, q = ((a, b), (b, a))[order]
     hits = int(np.sum(sign * p[half:] >= threshold)), int(np.sum(sign * q[half:] >= threshold))
-    measured = trials - half
-    lower = float(_bound(np.array(hits[0]), np.array(hits[1]), measured, delta, confidence))
-    return EpsilonAudit(max(0.0, lower), confidence, delta, hits, measured)
+    measured = len(p) - half
+    return float(bound(np.array(hits[0]), np.array(hits[1]), measured, delta, confidence)), hits, measured
 
 
 def check_confidence(confidence: float) -> None:
@@ -211,14 +284,16 @@ def _discriminant(first: NDArray[np.float64], second: NDArray[np.float64]) -> ND
 
 
 def _best_threshold(
-    p: NDArray[np.float64], q: NDArray[np.float64], delta: float, confidence: float
+    p: NDArray[np.float64], q: NDArray[np.float64], bound: Bound, delta: float, confidence: float
 ) -> tuple[float, float]:
     values = np.unique(np.concatenate([p, q]))
     if len(values) > 2000:
         values = np.quantile(values, np.linspace(0, 1, 2000))
     hits_p = len(p) - np.searchsorted(np.sort(p), values, side="left")
     hits_q = len(q) - np.searchsorted(np.sort(q), values, side="left")
-    bounds = _bound(hits_p, hits_q, len(p), delta, confidence)
+    # Of so many events one looks good by chance; at this confidence none does.
+    strict = 1 - (1 - confidence) / len(values)
+    bounds = bound(hits_p, hits_q, len(p), delta, strict)
     at = int(np.argmax(bounds))
     return float(values[at]), float(bounds[at])
 
@@ -226,9 +301,27 @@ def _best_threshold(
 def _bound(
     hits_p: NDArray[np.int64], hits_q: NDArray[np.int64], trials: int, delta: float, confidence: float
 ) -> NDArray[np.float64]:
+    low, high = _ends(hits_p, hits_q, trials, confidence)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(low > delta, np.log(np.maximum(low - delta, 1e-300) / high), -np.inf)
+
+
+def _mu_bound(
+    hits_p: NDArray[np.int64], hits_q: NDArray[np.int64], trials: int, delta: float, confidence: float
+) -> NDArray[np.float64]:
+    from scipy.special import ndtri
+
+    low, high = _ends(hits_p, hits_q, trials, confidence)
+    return np.where((low > 0) & (high < 1), ndtri(low) - ndtri(high), -np.inf)
+
+
+def _ends(
+    hits_p: NDArray[np.int64], hits_q: NDArray[np.int64], trials: int, confidence: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the lower end of the likelier event's chance and the upper end of the other's."""
     # Half of the error probability for each end.
     tail = (1 - confidence) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
         low = np.where(hits_p > 0, beta.ppf(tail, hits_p, trials - hits_p + 1), 0.0)
         high = np.where(hits_q < trials, beta.ppf(1 - tail, hits_q + 1, trials - hits_q), 1.0)
-        return np.where(low > delta, np.log(np.maximum(low - delta, 1e-300) / high), -np.inf)
+    return low, high

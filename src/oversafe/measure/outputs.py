@@ -24,7 +24,7 @@ Mechanism = Callable[[Pair, np.random.Generator], Matrix]
 _MOST_COEFFICIENTS = 200
 
 
-def as_mechanism(model: Any, table: Pair, neighbour: Pair) -> Mechanism:
+def as_mechanism(model: Any, table: Pair, neighbour: Pair, times: int = 1) -> Mechanism:
     """Return a protector or a classifier as a mechanism whose result is an array of numbers.
 
     Parameters
@@ -33,6 +33,8 @@ def as_mechanism(model: Any, table: Pair, neighbour: Pair) -> Mechanism:
         With ``fit_resample``, or ``fit`` and ``sample``, or ``fit`` and ``predict``.
     table, neighbour : tuple (X, y)
         The two tables; what to look at follows from the record in which they differ.
+    times : int, default=1
+        How many times as many rows as it learned a synthesizer releases; the more, the less hides what it learned.
     """
     for pair in (table, neighbour):
         if not isinstance(pair, tuple) or len(pair) != 2:
@@ -40,7 +42,7 @@ def as_mechanism(model: Any, table: Pair, neighbour: Pair) -> Mechanism:
                 "the tables of a protector or a classifier are pairs (X, y); give two such pairs"
             )
     if is_protector(model):
-        return _protector_mechanism(model, table, neighbour)
+        return _protector_mechanism(model, table, neighbour, times)
     if hasattr(model, "fit") and hasattr(model, "predict"):
         return _classifier_mechanism(model, table, neighbour)
     raise InputError(
@@ -69,7 +71,9 @@ def _labelled(X: Any, y: Any) -> pd.DataFrame:
     return frame
 
 
-def _protector_mechanism(model: Any, table: Pair, neighbour: Pair) -> Mechanism:
+def _protector_mechanism(model: Any, table: Pair, neighbour: Pair, times: int) -> Mechanism:
+    if times > 1:
+        return _cells_mechanism(model, table, neighbour, times)
     records = differing_records(table, neighbour)
     labels = records.pop("\x00label").to_numpy()
     both = pd.concat([as_frame(table[0]), as_frame(neighbour[0])], ignore_index=True)
@@ -93,6 +97,29 @@ def _protector_mechanism(model: Any, table: Pair, neighbour: Pair) -> Mechanism:
     return run
 
 
+def _cells_mechanism(model: Any, table: Pair, neighbour: Pair, times: int) -> Mechanism:
+    """Return how many released rows each class has, and how many of them share values with the differing records."""
+    if not hasattr(model, "sample"):
+        raise InputError(
+            f"{type(model).__name__} makes no more rows than it is asked for once; leave times out"
+        )
+    records = differing_records(table, neighbour)
+    del records["\x00label"]
+    classes = pd.unique(np.concatenate([np.asarray(pair[1]).ravel() for pair in (table, neighbour)]))
+
+    def run(pair: Pair, rng: np.random.Generator) -> Matrix:
+        fitted = seeded_copy(model, int(rng.integers(2**31))).fit(*pair)
+        X, y = fitted.sample(times * int(fitted.class_counts_.sum()))
+        frame, labels = as_frame(X), np.asarray(y).ravel()
+        shared = np.stack([(frame == record).to_numpy() for _, record in records.iterrows()])
+        # Of each class its size, the rows that share each value with each record, and each pair of values.
+        both = np.concatenate([shared, shared[:, :, :-1] & shared[:, :, 1:]], axis=2)
+        own = [np.append(both[:, labels == c].sum(axis=1).ravel(), (labels == c).sum()) for c in classes]
+        return np.concatenate(own) / times
+
+    return run
+
+
 def _like(records: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
     """Return records with the dtypes of a table."""
     return records.astype(frame.dtypes.to_dict())
@@ -108,10 +135,11 @@ def _classifier_mechanism(model: Any, table: Pair, neighbour: Pair) -> Mechanism
 
     def run(pair: Pair, rng: np.random.Generator) -> Matrix:
         fitted = seeded_copy(model, int(rng.integers(2**31))).fit(*pair)
-        parts = []
-        for name in ("coef_", "intercept_"):
-            if hasattr(fitted, name):
-                parts.append(np.ravel(getattr(fitted, name))[:_MOST_COEFFICIENTS])
+        names = ("coef_", "intercept_", "means_", "class_counts_")
+        parts = [np.ravel(getattr(fitted, n))[:_MOST_COEFFICIENTS] for n in names if hasattr(fitted, n)]
+        if hasattr(fitted, "means_"):
+            # The sums that the means were made of.
+            parts.append(np.ravel(fitted.means_ * fitted.class_counts_[:, None])[:_MOST_COEFFICIENTS])
         return np.concatenate([*parts, np.ravel(confidences(fitted, asked))])
 
     return run
@@ -132,6 +160,7 @@ def worst_case_neighbours(
     *,
     n_rows: int = 50,
     crowd: bool = False,
+    same_class: bool = False,
     relation: Relation = "replace-one",
 ) -> tuple[Pair, Pair]:
     """Return two neighbouring tables that are as far apart as a schema allows.
@@ -149,6 +178,10 @@ def worst_case_neighbours(
     crowd : bool, default=False
         Whether half of the others sit in the opposite corner too. A lone record is worst for methods that look
         at extremes and neighbours, a crowd for methods that clip noisy counts at zero.
+    same_class : bool, default=False
+        Whether the last record alone has its class, and keeps it where it is replaced; the others sit in the middle
+        of the bounds. Worst for linear models: a record of a class that no other has pulls as hard as it may, from
+        either corner, and nothing holds against it.
     relation : {"replace-one", "add-remove"}
         Which tables are neighbours.
 
@@ -166,7 +199,7 @@ def worst_case_neighbours(
     if classes is None or len(classes) < 2:
         raise InputError(f"the label {schema.label!r} needs at least two declared categories; declare them")
     corners = []
-    for end in (0, -1):
+    for end in (0, -1, None):
         corner = {}
         for column in schema.features:
             values = column.categories if column.is_category else column.bounds
@@ -174,18 +207,26 @@ def worst_case_neighbours(
                 raise InputError(
                     f"column {column.name!r} has neither bounds nor categories; declare them in the schema"
                 )
-            corner[column.name] = values[end]
+            if end is not None:
+                corner[column.name] = values[end]
+            else:
+                corner[column.name] = values[0] if column.is_category else sum(values) / 2
         corners.append(corner)
     opposite = n_rows // 2 if crowd else 1
     far = np.arange(n_rows) >= n_rows - opposite
 
     rare = far | (np.arange(n_rows) < max(1, n_rows // 5))
+    if same_class:
+        rare = np.arange(n_rows) == n_rows - 1
 
     def pair(is_far: NDArray[np.bool_], is_rare: NDArray[np.bool_]) -> Pair:
-        frame = pd.DataFrame([corners[int(flag)] for flag in is_far])
+        middle = same_class & ~is_rare
+        frame = pd.DataFrame(
+            [corners[2 if mid else int(flag)] for flag, mid in zip(is_far, middle, strict=True)]
+        )
         X = schema.features.conform(frame)
         return X, pd.Series([classes[-1 if flag else 0] for flag in is_rare], name=schema.label)
 
     if relation == "add-remove":
         return pair(far, rare), pair(far[:-1], rare[:-1])
-    return pair(far, rare), pair(np.append(far[:-1], False), np.append(rare[:-1], False))
+    return pair(far, rare), pair(np.append(far[:-1], False), np.append(rare[:-1], same_class))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from oversafe.checks import check_choice, check_count
 from oversafe.errors import InputError
+from oversafe.privacy.answers import about
 from oversafe.privacy.guarantee import (
     SEEDED,
     Guarantee,
@@ -458,6 +459,7 @@ class Accountant:
                 raise self._overdrawn(what)
             epsilon, rho = (amount, amount**2 / 2) if self.pure else (None, amount)
             self._add(Charge(what, pure_event(amount) if self.pure else _zcdp_event(amount), epsilon, rho))
+            about(what, amount)
             yield amount
         except InputError:
             self.charges = before

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oversafe.errors import InputError, import_extra
+from oversafe.privacy.answers import Sampled, about, answered, sampled
 from oversafe.privacy.guarantee import Relation, check_delta, check_epsilon
 from oversafe.privacy.mechanisms import gaussian_noise
-from oversafe.privacy.noise import poisson_sample
 
 if TYPE_CHECKING:
     import torch
@@ -162,7 +162,7 @@ class NoisyGradient:
 
     def sample(self, n_rows: int) -> IntArray:
         """Return the rows of the next step."""
-        return poisson_sample(n_rows, self.rate, self.rng)
+        return sampled(n_rows, self.rate, self.rng)
 
     def step(self, losses: Callable[[Any, IntArray], torch.Tensor], rows: IntArray) -> None:
         """Set the gradient of every parameter to the noisy mean.
@@ -183,7 +183,10 @@ class NoisyGradient:
                 losses(self.network, rows[first : first + _CHUNK]).sum().backward()
             total += clipped_sum([p.grad_sample for p in parameters], self.clip)
             self._forget(parameters)
-        mean = noisy(total, self.noise, self.rng) * (GRID * self.clip / self.expected)
+        law = Sampled(_grid_deviation(self.noise), 1 / GRID, self.rate)
+        about("a step's gradient")
+        answer = answered(law, total, lambda own, rng: noisy(own, self.noise, rng), self.rng)
+        mean = answer * (GRID * self.clip / self.expected)
         ends = np.cumsum([p.numel() for p in parameters])
         for p, own in zip(parameters, np.split(mean, ends[:-1]), strict=True):
             p.grad = torch.as_tensor(own.reshape(p.shape), dtype=p.dtype)
@@ -229,8 +232,12 @@ def clipped_sum(gradients: Sequence[torch.Tensor], clip: float) -> IntArray:
 
 def noisy(total: IntArray, noise: float, rng: np.random.Generator | None) -> IntArray:
     """Return steps of the grid with the noise of a Gaussian whose deviation is ``noise`` times the norm."""
+    return gaussian_noise(total, _grid_deviation(noise), rng)
+
+
+def _grid_deviation(noise: float) -> float:
     # A little more, for the rounding of this line.
-    return gaussian_noise(total, math.hypot(noise / GRID, _ROUNDING) * (1 + 2.0**-50), rng)
+    return math.hypot(noise / GRID, _ROUNDING) * (1 + 2.0**-50)
 
 
 @contextmanager

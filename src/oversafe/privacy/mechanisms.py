@@ -17,6 +17,7 @@ from joblib import cpu_count
 from numpy.typing import NDArray
 
 from oversafe.errors import InputError
+from oversafe.privacy.answers import Choice, Gaussian, Laplace, Thresholded, answered
 from oversafe.privacy.guarantee import check_epsilon
 from oversafe.privacy.zcdp import check_rho
 
@@ -50,11 +51,14 @@ def noisy_counts(
     _check_sensitivity(sensitivity)
     if sensitivity != int(sensitivity):
         raise InputError(f"a sensitivity of {sensitivity} was given; that of counts is a whole number")
-    counts = np.asarray(counts, dtype=np.int64)
-    if random_state is not None:
-        rng = np.random.default_rng(random_state)
-        return counts + _seeded_laplace(counts.shape, sensitivity / epsilon, rng)
-    return _run(_laplace(int(sensitivity), float(epsilon)), counts)
+
+    def draw(counts: NDArray[np.int64], rng: np.random.Generator | None) -> NDArray[np.int64]:
+        if rng is not None:
+            return counts + _seeded_laplace(counts.shape, sensitivity / epsilon, rng)
+        return _run(_laplace(int(sensitivity), float(epsilon)), counts)
+
+    law = Laplace(sensitivity / epsilon, sensitivity)
+    return answered(law, np.asarray(counts, dtype=np.int64), draw, random_state)
 
 
 def gaussian_counts(
@@ -79,11 +83,14 @@ def gaussian_counts(
     """
     check_rho(rho)
     _check_sensitivity(sensitivity)
-    counts = np.asarray(counts, dtype=np.int64)
-    if random_state is not None:
-        rng = np.random.default_rng(random_state)
-        return counts + _seeded_gaussian(counts.shape, sensitivity / math.sqrt(2 * rho), rng)
-    return _run(_gaussian(float(sensitivity), float(rho)), counts)
+
+    def draw(counts: NDArray[np.int64], rng: np.random.Generator | None) -> NDArray[np.int64]:
+        if rng is not None:
+            return counts + _seeded_gaussian(counts.shape, sensitivity / math.sqrt(2 * rho), rng)
+        return _run(_gaussian(float(sensitivity), float(rho)), counts)
+
+    law = Gaussian(sensitivity / math.sqrt(2 * rho), sensitivity)
+    return answered(law, np.asarray(counts, dtype=np.int64), draw, random_state)
 
 
 def gaussian_noise(
@@ -146,17 +153,20 @@ def frequent_counts(
         raise InputError(
             f"delta = {delta!r} was given; finding values needs one between 0 and 1, such as 1e-9"
         )
-    counts = np.asarray(counts, dtype=np.int64)
     measurement, threshold = _gaussian_threshold(changed, float(sensitivity), largest, float(rho), delta)
-    if random_state is not None:
-        rng = np.random.default_rng(random_state)
-        noisy = counts + _seeded_gaussian(counts.shape, sensitivity / math.sqrt(2 * rho), rng)
-        return np.where(noisy >= threshold, noisy, 0)
-    released = np.zeros(len(counts), dtype=np.int64)
-    if len(counts):
-        found = measurement(dict(enumerate(counts.tolist())))
-        released[list(found.keys())] = list(found.values())
-    return released
+
+    def draw(counts: NDArray[np.int64], rng: np.random.Generator | None) -> NDArray[np.int64]:
+        if rng is not None:
+            noisy = counts + _seeded_gaussian(counts.shape, sensitivity / math.sqrt(2 * rho), rng)
+            return np.where(noisy >= threshold, noisy, 0)
+        released = np.zeros(len(counts), dtype=np.int64)
+        if len(counts):
+            found = measurement(dict(enumerate(counts.tolist())))
+            released[list(found.keys())] = list(found.values())
+        return released
+
+    law = Thresholded(sensitivity / math.sqrt(2 * rho), sensitivity, threshold)
+    return answered(law, np.asarray(counts, dtype=np.int64), draw, random_state)
 
 
 def choose(
@@ -201,13 +211,19 @@ def choose(
         raise InputError(f"scores of shape {whole.shape} were given; a list of at least one is expected")
     spent: Literal["epsilon", "rho"] = "epsilon" if rho is None else "rho"
     budget = float(epsilon if rho is None else rho)  # type: ignore[arg-type]
-    if random_state is None:
-        return int(_noisy_max(moved, spent, budget, monotonic)(whole))
-    rng = np.random.default_rng(random_state)
     scale = _choice_scale(moved, spent, budget, monotonic)
-    noise = rng.exponential(scale, len(whole)) if rho is None else rng.gumbel(scale=scale, size=len(whole))
-    # From the largest down, so that the noise keeps its digits.
-    return int(np.argmax((whole - whole.max()) + noise))
+
+    def draw(whole: NDArray[np.int64], rng: np.random.Generator | None) -> int:
+        if rng is None:
+            return int(_noisy_max(moved, spent, budget, monotonic)(whole))
+        noise = (
+            rng.exponential(scale, len(whole)) if rho is None else rng.gumbel(scale=scale, size=len(whole))
+        )
+        # From the largest down, so that the noise keeps its digits.
+        return int(np.argmax((whole - whole.max()) + noise))
+
+    law = Choice(scale, moved, sensitivity, pure=rho is None, monotonic=monotonic)
+    return int(answered(law, whole, draw, random_state))
 
 
 def _check_sensitivity(sensitivity: float) -> None:

@@ -17,6 +17,7 @@ from weakref import WeakSet
 import numpy as np
 
 from oversafe.checks import check_choice
+from oversafe.privacy.answers import RECORDED, recording
 
 CallContext = Literal["checked", "vouched"]
 
@@ -183,6 +184,8 @@ def context_of(word: CallContext) -> tuple[list[str], tuple[str, ...]]:
     # Where something is known to be wrong, the calls that belong to it are no news.
     if not caveats and (unknown := list(dict.fromkeys(filter(None, map(_unknown, _frames()))))):
         doubts.append(_UNKNOWN + ", ".join(unknown))
+    if recording():
+        caveats.append(RECORDED)
     if word == "vouched":
         return caveats, (VOUCHED,) if doubts else ()
     return caveats + doubts, ()

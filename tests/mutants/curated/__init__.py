@@ -5,10 +5,10 @@ One more is a line in one of these modules; a new module is named in ``_MODULES`
 
 from __future__ import annotations
 
-from tests.mutants.curated import budgets, evidence, ledger, noise, promises, sensitivities
+from tests.mutants.curated import budgets, evidence, ledger, noise, promises, sensitivities, vouching
 from tests.mutants.fault import Fault
 
-_MODULES = (noise, sensitivities, budgets, promises, ledger, evidence)
+_MODULES = (noise, sensitivities, budgets, promises, ledger, vouching, evidence)
 FAULTS: tuple[Fault, ...] = tuple(fault for module in _MODULES for fault in module.FAULTS)
 # The most telling ones whose tests are quick, for every run of the continuous integration.
 _FAST = {
