@@ -154,6 +154,8 @@ def test_no_number_of_the_system_is_0(monkeypatch):
 
     monkeypatch.setattr(noise.os, "urandom", bytes)
     assert (noise.uniform(3) > 0).all() and (noise.fine_uniform(3) > 0).all()
+    monkeypatch.setattr(noise.os, "urandom", lambda size: b"\xff" * size)
+    assert (noise.uniform(3) < 1).all()
 
 
 def test_the_rounding_of_hardly_any_noise_is_noise_of_its_own():

@@ -87,6 +87,16 @@ class Key:
         return hmac.new(self._fingerprint, f"{number} {digest}".encode(), hashlib.sha256).hexdigest()
 
 
+def checked(key: Key, row: Row) -> Row:
+    """Return an entry, or refuse one that was changed."""
+    if not key.fits(row):
+        raise InputError(
+            f"entry {row.number} of the ledger was changed after it was written; nothing was spent, see: oversafe "
+            "budget verify"
+        )
+    return row
+
+
 @dataclass(frozen=True)
 class KeyPlace:
     """Where a ledger's key is kept: a named file, the environment, or a file in the user's configuration folder.

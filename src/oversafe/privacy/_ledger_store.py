@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from oversafe.errors import InputError, MissingExtraError, import_extra
-from oversafe.privacy._chain import Row
+from oversafe.privacy._chain import Key, Row, checked
 
 _COLUMNS = "number, dataset, kind, fingerprint, body, previous, mac"
 _APPLICATION = 0x4F564C47
@@ -53,6 +53,10 @@ class Rows:
         """Return a data set's last entry."""
         return self._one("WHERE dataset = ? ORDER BY number DESC LIMIT 1", dataset)
 
+    def after(self, number: int) -> list[Row]:
+        """Return the entries behind one, in order."""
+        return self._all("WHERE number > ? ORDER BY number", number)
+
     def names(self) -> list[str]:
         """Return the data sets, in the order in which they were made."""
         return [
@@ -82,6 +86,20 @@ class Rows:
 
     def _all(self, which: str, *values: Any) -> list[Row]:
         return [Row(*row) for row in self._run(f"SELECT {_COLUMNS} FROM {{t}} {which}", values)]
+
+
+def last_of(rows: Rows, key: Key, created: Row, end: Row) -> Row:
+    """Return the last entry of the data set that an entry made, if none that came later was changed or taken away."""
+    last = row = checked(key, rows.last_of(created.dataset) or created)
+    for later in rows.after(last.number):
+        if later.number != row.number + 1 or checked(key, later).previous != row.mac:
+            break
+        row = later
+    if row.number != end.number:
+        raise InputError(
+            f"the ledger lacks entry {row.number + 1} as it was written; nothing was spent, see: oversafe budget verify"
+        )
+    return last
 
 
 class Store(ABC):

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from oversafe.checks import check_choice
 from oversafe.errors import InputError
-from oversafe.privacy._chain import Key, KeyPlace, Row, read_head, write_head
+from oversafe.privacy._chain import Key, KeyPlace, Row, checked, read_head, write_head
 from oversafe.privacy._ledger_check import Verification, check_entries
 from oversafe.privacy._ledger_entries import (
     FORMAT,
@@ -34,7 +34,7 @@ from oversafe.privacy._ledger_entries import (
     next_body,
     unproven_reason,
 )
-from oversafe.privacy._ledger_store import PostgresStore, Rows, SQLiteStore, open_store
+from oversafe.privacy._ledger_store import PostgresStore, Rows, SQLiteStore, last_of, open_store
 from oversafe.privacy.filters import Filter
 from oversafe.privacy.guarantee import Guarantee, Relation, Unit, check_delta, check_epsilon
 from oversafe.text import listed, shorten
@@ -221,7 +221,7 @@ class Ledger:
                 cost = cost_of(name, found, guarantee)
             created = found
             end = self._end(rows, key, ledger_id)
-            before = _checked(key, rows.last_of(name) or created)
+            before = last_of(rows, key, created, end)
             kind, body = next_body(name, json.loads(created.body), json.loads(before.body), cost)
             number = end.number + 1
             fingerprint = ""
@@ -265,8 +265,7 @@ class Ledger:
         with self._store.reading() as rows:
             ledger_id, key = self._identify(self._first(rows))
             created = self._budget(rows, key, name)
-            self._end(rows, key, ledger_id)
-            last = _checked(key, rows.last_of(name) or created)
+            last = last_of(rows, key, created, self._end(rows, key, ledger_id))
         return balance_of(name, json.loads(created.body), json.loads(last.body))
 
     def history(self, name: str | None = None) -> list[Entry]:
@@ -276,7 +275,7 @@ class Ledger:
             if name is not None:
                 name = checked_name(name)
                 self._budget(rows, key, name)
-            found = [_checked(key, row) for row in rows.of(name) if row.kind != "ledger"]
+            found = [checked(key, row) for row in rows.of(name) if row.kind != "ledger"]
         return [entry_of(ledger_id, row) for row in found]
 
     def seal(self, message: bytes) -> str:
@@ -352,7 +351,7 @@ class Ledger:
             raise InputError(
                 f"the ledger {self._store.shown} has no data set {shorten(name, 60)!r}; {known}, and nothing was spent"
             )
-        return _checked(key, created)
+        return checked(key, created)
 
     def _end(self, rows: Rows, key: Key, ledger_id: str) -> Row:
         """Return the end of the chain, unless it was cut off or an older copy was put in its place."""
@@ -372,7 +371,7 @@ class Ledger:
                 f"off, or an older copy was restored; nothing was spent. Remove {str(path)!r} only if those charges "
                 "are to be forgotten"
             )
-        return _checked(key, last)
+        return checked(key, last)
 
     def _record_end(self, ledger_id: str, row: Row) -> bool:
         return write_head(self._keys.head_file(ledger_id), row)
@@ -473,15 +472,6 @@ def _compared(rows: Rows, key: Key, name: str, digest: str) -> tuple[str, ...]:
                 "in it bear both budgets"
             )
     return tuple(sentences)
-
-
-def _checked(key: Key, row: Row) -> Row:
-    if not key.fits(row):
-        raise InputError(
-            f"entry {row.number} of the ledger was changed after it was written; nothing was spent, see: oversafe "
-            "budget verify"
-        )
-    return row
 
 
 def _now() -> str:

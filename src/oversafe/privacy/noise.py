@@ -39,12 +39,12 @@ def spherical_laplace(size: int, scale: float, rng: np.random.Generator | None) 
 def uniform(size: int) -> FloatArray:
     """Return numbers strictly between 0 and 1 that the operating system drew."""
     words = np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
-    # 53 bits, moved to the middle of their cells so that neither 0 nor 1 comes out.
-    return ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    # 52 bits, moved to the middle of their cells: with one more the last of them would round to 1.
+    return ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
 def fine_uniform(size: int) -> FloatArray:
-    """Return numbers in (0, 1) from 106 bits, as fine near 0 as floats are: tails of noise come from there.
+    """Return numbers in (0, 1] from 106 bits, as fine near 0 as floats are: tails of noise come from there.
 
     With 53 bits a normal variable beyond six deviations takes few values, and which of them are taken would tell of
     what it was added to.
