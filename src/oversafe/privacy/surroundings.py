@@ -249,7 +249,8 @@ def _unknown(frame: Any) -> str | None:
         known = name in _HARMLESS.get(module, ())
     else:
         installed = {"site-packages", "dist-packages"} & set(PurePath(frame.f_code.co_filename).parts)
-        known = not wraps and (package == "__main__" or not installed)
+        # Programs have names such as __main__, wherever they are installed.
+        known = not wraps and (package.startswith("__") or not installed)
     return None if known else type(first).__name__ if wraps else package
 
 

@@ -111,7 +111,7 @@ FAULTS = (
           "made rows are no records", (_AROUND,)),
     Fault("around-unknown", "privacy.surroundings:context_of", 'doubts.append(_UNKNOWN + ", ".join(unknown))', "pass",
           "what is not known makes a guarantee nominal", (_AROUND,)),
-    Fault("around-packages", "privacy.surroundings:_unknown", '(package == "__main__" or not installed)', "True",
+    Fault("around-packages", "privacy.surroundings:_unknown", '(package.startswith("__") or not installed)', "True",
           "what is not known makes a guarantee nominal", (_AROUND,)),
     Fault("around-wrappers", "privacy.surroundings:_unknown", 'known = not wraps and', "known =",
           "what is not known makes a guarantee nominal", (_AROUND,)),
