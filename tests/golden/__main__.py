@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
-import multiprocessing
+import json
 import os
+import pickle
 import random
+import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
 from typing import Any
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -95,15 +99,27 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _runs(cases: Any, names: list[str], jobs: int) -> Any:
     """Yield each case's name, parts, error and seconds, as they end."""
-    from tests.golden.case import tried, tried_all
+    from tests.golden.case import tried
 
     if jobs <= 1:
         yield from map(tried, names)
         return
-    # Spawned: threads of numba and torch do not outlive a fork.
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        for done in as_completed([pool.submit(tried_all, batch) for batch in _batches(cases, names)]):
+    # Programs of their own: in the worker of a pool a fit promises nothing.
+    shares: list[list[str]] = [[] for _ in range(3 * jobs)]
+    for batch in _batches(cases, names):
+        min(shares, key=len).extend(batch)
+    with ThreadPoolExecutor(jobs) as pool:
+        for done in as_completed([pool.submit(_share, share) for share in shares if share]):
             yield from done.result()
+
+
+def _share(names: list[str]) -> Any:
+    """Return what a program of its own makes of some cases."""
+    with tempfile.TemporaryDirectory() as folder:
+        asked, made = Path(folder, "names.json"), Path(folder, "made.pickle")
+        asked.write_text(json.dumps(names))
+        subprocess.run([sys.executable, "-m", "tests.golden.part", asked, made], check=True)
+        return pickle.loads(made.read_bytes())
 
 
 def _batches(cases: Any, names: list[str]) -> list[list[str]]:

@@ -42,7 +42,7 @@ def test_a_manifest_of_another_version_is_refused(tmp_path):
     written = write_release(pd.DataFrame({"x": [1]}), path, Guarantee.pure(1.0, "Laplace"), {})
     plain = json.loads(written.to_json())
     assert Manifest.from_json(json.dumps(plain)) == written
-    for version in (0, 2, None, "1"):
+    for version in (0, 3, None, "2"):
         with pytest.raises(InputError, match="version that this oversafe does not read"):
             Manifest.from_json(json.dumps({**plain, "version": version}))
 
