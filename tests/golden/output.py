@@ -54,9 +54,11 @@ class Output:
 
     def manifest(self, name: str, manifest: Mapping[str, Any]) -> None:
         """Keep a manifest, but for what differs from run to run."""
-        left = {
-            k: v for k, v in manifest.items() if k not in ("created", "oversafe", "sha256", "ledger_entry")
-        }
+        differing = ("created", "oversafe", "sha256", "ledger_entry", "seal")
+        left = {k: v for k, v in manifest.items() if k not in differing}
+        if left.get("signature"):
+            # By a key that each case makes anew.
+            left["signature"] = {"name": left["signature"]["name"]}
         self._keep("manifest", name, left)
 
     def attack(self, result: Any, name: str = "result") -> None:
@@ -273,6 +275,7 @@ _STAMPS = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(\+00:00|Z)?"), "<time>"),
     (re.compile(r"\b[0-9a-f]{64}\b"), "<sha256>"),
     (re.compile(r"\b[0-9a-f]{32}\b"), "<id>"),
+    (re.compile(r"\b[0-9a-f]{4}( [0-9a-f]{4}){7}\b"), "<fingerprint>"),
     # A ledger's own number.
     (re.compile(r"(?<=entry )[0-9a-f]{16}\b"), "<id>"),
     (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<id>"),
