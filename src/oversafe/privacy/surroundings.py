@@ -182,7 +182,7 @@ def context_of(word: CallContext) -> tuple[list[str], tuple[str, ...]]:
         caveats.append(_MADE + ", ".join(making))
     doubts = [_HIDDEN] if _in_worker() else []
     # Where something is known to be wrong, the calls that belong to it are no news.
-    if not caveats and (unknown := list(dict.fromkeys(filter(None, map(_unknown, _frames()))))):
+    if not caveats and (unknown := list(dict.fromkeys(filter(None, map(_unknown, _own_frames()))))):
         doubts.append(_UNKNOWN + ", ".join(unknown))
     if recording():
         caveats.append(RECORDED)
@@ -207,6 +207,18 @@ def _frames() -> Iterator[Any]:
     while frame is not None:
         yield frame
         frame = frame.f_back
+
+
+def _own_frames() -> Iterator[Any]:
+    """Return the stack up to where this package handed the work out, whichever cluster ran it."""
+    work = ""
+    for frame in _frames():
+        module, name = frame.f_globals.get("__name__") or "", frame.f_code.co_qualname
+        if module.startswith("joblib.") and name in _BATCHES and work.startswith(_OWN_WORK):
+            return
+        if not module.startswith("joblib."):
+            work = f"{module}.{name}"
+        yield frame
 
 
 def _in_worker() -> bool:

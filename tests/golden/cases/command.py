@@ -45,7 +45,10 @@ def _folder() -> Iterator[Path]:
         for column in schema:
             schema = schema.declare(column.name, **PUBLIC)
         schema.to_toml("schema.toml")
-        with mock.patch.dict(os.environ, {"XDG_CONFIG_HOME": str(folder / "config")}):
+        with mock.patch.dict(
+            os.environ,
+            {"XDG_CONFIG_HOME": str(folder / "config"), "OVERSAFE_KEYS": str(folder / "config" / "keys")},
+        ):
             yield folder
 
 

@@ -357,6 +357,32 @@ def _manifests(out: Output) -> None:
         out.number("no manifest", privacy.read_manifest(Path(folder) / "nothing.csv"))
 
 
+@case(
+    "privacy/vouching",
+    covers=(
+        "privacy.Keys",
+        "privacy.UnsignedWarning",
+        "privacy.Vouched",
+        "privacy.Voucher",
+        "privacy.vouched",
+    ),
+    quick=True,
+)
+def _vouching(out: Output) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        keys = privacy.Keys(Path(folder) / "keys")
+        strangers = privacy.Keys(Path(folder) / "others")
+        path = Path(folder) / "release.csv"
+        for name, signer in (("own", keys), ("a stranger's", strangers)):
+            privacy.write_release(numeric()[0].head(3), path, Guarantee.pure(0.5, "x"), {}, keys=signer)
+            found = privacy.vouched(path, keys=keys)
+            assert isinstance(found, privacy.Vouched) and isinstance(found.voucher, privacy.Voucher)
+            out.number(f"{name}, status", found.guarantee.status)
+            out.number(f"{name}, by", [found.voucher.by, found.voucher.counts])
+            out.text(f"{name}, sentence", without_stamps(found.voucher.sentence, folder))
+        out.number("warning", privacy.UnsignedWarning.__mro__[1].__name__)
+
+
 @case("privacy/surroundings", quick=True)
 def _surroundings(out: Output) -> None:
     """What a guarantee loses inside the wrappers of scikit-learn and imbalanced-learn."""
