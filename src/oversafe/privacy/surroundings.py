@@ -228,13 +228,13 @@ def _in_worker() -> bool:
     the rounds of a ``SequentialFeatureSelector``, and either may be a step behind a scaler.
     """
     hidden, work = False, ""
-    for frame in _frames():
+    for frame in _own_frames():
         module, name = frame.f_globals.get("__name__") or "", frame.f_code.co_qualname
         if (module, name) in _BEGINNINGS:
-            hidden = hidden or not work.startswith((*_OWN_WORK, *_RUNNERS))
+            hidden = hidden or not work.startswith(tuple(_RUNNERS))
         elif module.startswith("joblib."):
             if name in _BATCHES:
-                hidden = not work.startswith(_OWN_WORK)
+                hidden = True
             elif name == "Parallel.__call__":
                 # The work is done on the spot, or the worker began a further round of it.
                 hidden = False

@@ -103,7 +103,7 @@ FAULTS = (
           "rows that are drawn with repetition are told", (_AROUND,)),
     Fault("around-stacking", "privacy.surroundings:_limit", 'if name == "_BaseStacking.fit" and', "if False and",
           "columns that other models say are told", (_AROUND,)),
-    Fault("around-workers", "privacy.surroundings:_in_worker", "hidden = not work.startswith(_OWN_WORK)", "hidden = False",
+    Fault("around-workers", "privacy.surroundings:_in_worker", "hidden = True", "hidden = False",
           "a worker cannot promise what it cannot see", (_AROUND,)),
     Fault("around-earlier-steps", "privacy.surroundings:context_of", 'caveats.append(_STEPS + ", ".join(learning))', "pass",
           "steps that were fitted to the data are told", (_AROUND,)),
