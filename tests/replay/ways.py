@@ -378,8 +378,8 @@ def ways(method: Method, pair: Pair) -> tuple[str, ...]:
     if method.command:
         # Twice: this is the way that most take.
         possible += [*COMMANDS, *COMMANDS]
-    if pair.schema.person is not None:
-        # The lots of a person's rows are drawn by their places, which one more folder changes for all.
+    if pair.schema.person is not None or method.package == "opacus":
+        # Lots, of a person's rows, of teachers and of samples, are drawn by places, which a further folder changes.
         possible = [way for way in possible if "folder" not in way]
     return tuple(possible)
 
