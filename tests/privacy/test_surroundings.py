@@ -431,6 +431,14 @@ def test_what_is_not_known_makes_a_guarantee_nominal_unless_the_user_vouches(dat
         assert (VOUCHED in promised.caveats) == (word == "vouched")
 
 
+def test_a_package_whose_name_begins_like_a_runners_runs_no_fits(data):
+    names = {"__name__": "clickhouse.jobs", "__builtins__": __builtins__}
+    exec("def started(fit, X, y): return fit(X, y)", names)
+    with ThreadPoolExecutor(1) as threads:
+        fitted = threads.submit(names["started"], learner().fit, *data).result()
+    assert any("worker process or thread" in caveat for caveat in fitted.guarantee_.caveats)
+
+
 def test_a_function_that_takes_a_model_is_no_wrapper(data):
     def fitted(model, X, y):
         return model.fit(X, y)

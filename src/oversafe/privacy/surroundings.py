@@ -231,7 +231,7 @@ def _in_worker() -> bool:
     for frame in _own_frames():
         module, name = frame.f_globals.get("__name__") or "", frame.f_code.co_qualname
         if (module, name) in _BEGINNINGS:
-            hidden = hidden or not work.startswith(tuple(_RUNNERS))
+            hidden = hidden or work.partition(".")[0] not in _RUNNERS
         elif module.startswith("joblib."):
             if name in _BATCHES:
                 hidden = True

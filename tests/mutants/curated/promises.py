@@ -119,7 +119,7 @@ FAULTS = (
           "the user's word is for what is not known", (_AROUND,)),
     Fault("around-word-untold", "privacy.surroundings:context_of", "return caveats, (VOUCHED,) if doubts else ()", "return caveats, ()",
           "a guarantee tells of the user's word", (_AROUND,)),
-    Fault("around-threads", "privacy.surroundings:_in_worker", "hidden = hidden or not work", "hidden = hidden or False and not work",
+    Fault("around-threads", "privacy.surroundings:_in_worker", "hidden = hidden or work", "hidden = hidden or False and work",
           "a worker cannot promise what it cannot see", (_AROUND,)),
     Fault("around-recorded", "privacy.surroundings:context_of", "caveats.append(RECORDED)", "pass",
           "a fit whose answers are recorded promises nothing", ("tests/privacy/test_answers.py",)),
