@@ -48,7 +48,7 @@ from benchmarks import (
 from benchmarks.page import RESULTS, write_page
 from benchmarks.runner import CHECKOUT, measure, show, summarize, write
 from benchmarks.tables import show_tables
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 
 # Each module says in SUMMARY what it compares and makes its sides, ours first, in sides(quick, folder); or, if it has
 # many cases, does all of it in run(quick, folder, rounds). A module with PEER needs an environment of its own for it,

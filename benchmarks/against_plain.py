@@ -27,7 +27,7 @@ from benchmarks.releases import (
 )
 from benchmarks.runner import Cost, Side, in_a_fresh_process, summarize
 from benchmarks.tables import growth_exponent, mean, storable
-from oversafe.experiment.papers.base import EIGHT
+from oversafe.papers.base import EIGHT
 
 # Threads that wait for one another in a loop would cost more than they bring where other work has a core.
 _SETUP = """

@@ -16,7 +16,7 @@ SUMMARY = "`oversafe app` until its page answers (extra `app`)"
 def start() -> Cost:
     """Return how long it takes until the page is served."""
     begin = perf_counter()
-    command = [sys.executable, "-c", "from oversafe.cli import main; main()", "app", "--no-browser"]
+    command = [sys.executable, "-c", "from oversafe.cli.program import main; main()", "app", "--no-browser"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None

@@ -15,7 +15,7 @@ from benchmarks.runner import CHECKOUT, Side, in_this_process
 from oversafe import protect
 from oversafe.data import fold_one_hot, load_dataset
 from oversafe.experiment import run_grid
-from oversafe.experiment.papers.base import EIGHT
+from oversafe.papers.base import EIGHT
 
 SUMMARY = "AUC of XGBoost on class-balanced samples of the synthesizers over eight data sets, by epsilon"
 METHODS = ("PrivateMixture", "PrivBayes", "HistogramSynthesizer", "GEM", "MST")

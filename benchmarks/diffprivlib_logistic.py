@@ -14,9 +14,9 @@ from benchmarks.imbalanced_sets import QUICK, Split, splits
 from benchmarks.peers import python_of
 from benchmarks.runner import CHECKOUT, Cost, Side, summarize
 from benchmarks.tables import storable
-from oversafe.experiment.papers.base import EIGHT
 from oversafe.learn import PrivateLogisticRegression
 from oversafe.measure import audit_epsilon, imbalance_scores
+from oversafe.papers.base import EIGHT
 
 SUMMARY = "`PrivateLogisticRegression` against diffprivlib's LogisticRegression on the paper's eight sets"
 PEER = "diffprivlib==0.6.6"

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.against_plain import Contender, compare
 from benchmarks.releases import K_NEIGHBORS, augmented, score_labels
-from oversafe.experiment.papers.base import published
+from oversafe.papers.base import published
 
 SUMMARY = "`oversafe.attack.DistinSMOTE` against Algorithm 2 of the paper in numpy"
 OURS = Contender(

@@ -22,10 +22,10 @@ from sklearn.preprocessing import minmax_scale
 
 from benchmarks.runner import CHECKOUT, Cost, Side
 from oversafe.attack import GroundHog
-from oversafe.attack.smote_releases import Neighbors, SmoteReleases
-from oversafe.attack.statistics import Statistics
+from oversafe.attack.membership.smote_releases import Neighbors, SmoteReleases
+from oversafe.attack.membership.statistics import Statistics
 from oversafe.experiment import run_grid
-from oversafe.experiment.papers.base import EIGHT, published
+from oversafe.papers.base import EIGHT, published
 
 SUMMARY = "`GroundHog` against imbalanced-learn's SMOTE, numpy and a forest, release by release"
 

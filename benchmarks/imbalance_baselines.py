@@ -8,8 +8,8 @@ from typing import Any
 from benchmarks.runner import CHECKOUT, Cost, Side, summarize
 from benchmarks.tables import storable
 from oversafe import experiment
-from oversafe.experiment.imbalance import BASELINES, baseline_scores
-from oversafe.experiment.papers.base import EIGHT, published
+from oversafe.papers.base import EIGHT, published
+from oversafe.papers.imbalance import BASELINES, baseline_scores
 
 SUMMARY = "learners without privacy on eight data sets beside the published AUC, F1 and G-mean; resumable"
 _NEAR = 0.05

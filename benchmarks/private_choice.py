@@ -13,8 +13,6 @@ from benchmarks.runner import CHECKOUT, Cost, Side, summarize
 from benchmarks.tables import storable
 from oversafe.data import Schema, fold_one_hot, load_dataset
 from oversafe.experiment import run_grid
-from oversafe.experiment.imbalance import EPSILONS
-from oversafe.experiment.papers.base import EIGHT
 from oversafe.learn import (
     BalancedSynthesisClassifier,
     PrivateLinearSVC,
@@ -22,6 +20,8 @@ from oversafe.learn import (
     choose_classifier,
 )
 from oversafe.measure import imbalance_scores
+from oversafe.papers.base import EIGHT
+from oversafe.papers.imbalance import EPSILONS
 from oversafe.protect import PrivateMixture, PrivBayes
 
 SUMMARY = "AUC and G-mean of the private classifiers on 17 data sets, by epsilon, and which one is chosen; resumable"

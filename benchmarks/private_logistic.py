@@ -11,9 +11,9 @@ import pandas as pd
 from benchmarks.imbalanced_sets import QUICK, splits
 from benchmarks.runner import Cost, Side, summarize
 from benchmarks.tables import storable
-from oversafe.experiment.papers.base import EIGHT
 from oversafe.learn import PrivateLinearSVC, PrivateLogisticRegression
 from oversafe.measure import imbalance_scores
+from oversafe.papers.base import EIGHT
 
 SUMMARY = (
     "`PrivateLogisticRegression` by calibration and class weight on the paper's eight sets, epsilon 0.5 and 1"

@@ -10,15 +10,8 @@ import pandas as pd
 from benchmarks.runner import CHECKOUT, Cost, Side, summarize
 from benchmarks.tables import storable
 from oversafe import experiment
-from oversafe.experiment.imbalance import (
-    EPSILONS,
-    PRIVATE,
-    PUBLISHED_METHODS,
-    RANKED,
-    mean_ranks,
-    private_scores,
-)
-from oversafe.experiment.papers.base import EIGHT, published
+from oversafe.papers.base import EIGHT, published
+from oversafe.papers.imbalance import EPSILONS, PRIVATE, PUBLISHED_METHODS, RANKED, mean_ranks, private_scores
 
 SUMMARY = (
     "mean ranks of private learners over eight data sets and three budgets, beside the published; resumable"

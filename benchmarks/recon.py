@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.against_plain import Contender, compare
 from benchmarks.releases import K_NEIGHBORS, score_records
-from oversafe.experiment.papers.base import published
+from oversafe.papers.base import published
 
 SUMMARY = "`oversafe.attack.ReconSMOTE` against Algorithm 3 of the paper in numpy"
 OURS = Contender(

@@ -38,7 +38,7 @@ from benchmarks.runner import Cost, Side, summarize
 from benchmarks.tables import mean, storable
 from oversafe.attack import ReconSMOTE
 from oversafe.data import load_dataset
-from oversafe.experiment.papers.base import EIGHT
+from oversafe.papers.base import EIGHT
 
 SUMMARY = "`oversafe.attack.ReconSMOTE` on noisy, rounded, mixed, other and harmless releases"
 # SVMSMOTE goes this far beyond a record, in the direction away from its neighbour.

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.runner import Side, in_a_fresh_process
+from oversafe.auditing import Audit, audit
 from oversafe.data import load_dataset
 from oversafe.protect import SMOTE
-from oversafe.report import Audit, audit
 
 SUMMARY = "the report's page and JSON, once the findings exist"
 

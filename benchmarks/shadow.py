@@ -13,7 +13,7 @@ from benchmarks.groundhog import beside, data_folder, load, per_target, table_li
 from benchmarks.runner import CHECKOUT, Side
 from oversafe.attack import ShadowClassifier
 from oversafe.experiment import run_grid
-from oversafe.experiment.papers.base import published
+from oversafe.papers.base import published
 
 SUMMARY = "`ShadowClassifier`, whose models with the record are shared, against models of each target's own"
 

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.runner import CHECKOUT, Cost, Side, summarize
 from benchmarks.tables import storable
 from oversafe.experiment import run_grid
-from oversafe.experiment.papers import umap_smotenc
+from oversafe.papers import umap_smotenc
 
 SUMMARY = (
     "trade-off of five generators on eight data sets, 5,000 rows (extras umap, boost, baselines); resumable"

@@ -23,7 +23,7 @@ import os
 os.environ["NUMBA_CACHE_DIR"] = {folder!r}
 import numpy as np
 import umap  # as a fit has loaded it by then
-from oversafe.protect._umap_kernels import back_project, mixed_neighbors
+from oversafe.protect.samplers._umap_kernels import back_project, mixed_neighbors
 values = np.sort(np.random.default_rng(0).random((4, 2)), axis=0)
 neighbors, weights, fill = np.zeros((4, 3), dtype=np.int64), np.full((4, 3), 1 / 3), np.zeros(2)
 """

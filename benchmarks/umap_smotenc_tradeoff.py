@@ -19,15 +19,8 @@ from sklearn.model_selection import StratifiedKFold
 
 from benchmarks.runner import CHECKOUT
 from oversafe.data import load_dataset
-from oversafe.experiment.papers.umap_smotenc import (
-    CLASSIFIERS,
-    DEEP,
-    DISTANCES,
-    ORIGINAL,
-    make,
-    measured,
-)
 from oversafe.measure import tradeoff
+from oversafe.papers.umap_smotenc import CLASSIFIERS, DEEP, DISTANCES, ORIGINAL, make, measured
 
 GENERATORS = ["GaussianCopula", "SMOTE-NC", "UMAP-SMOTENC"]
 SETS = ["personal_loan", "dry_bean", "magic_gamma", "letter_recognition", "occupancy", "covertype_25k"]

@@ -35,7 +35,7 @@ default_role = "py:obj"
 
 autosummary_generate = True
 # Where file names ignore case, the pages of audit and Audit would be one file.
-autosummary_filename_map = {"oversafe.report.audit": "oversafe.report.audit-function"}
+autosummary_filename_map = {"oversafe.auditing.audit": "oversafe.auditing.audit-function"}
 autodoc_typehints = "none"  # numpydoc's parameter lists state them in words
 numpydoc_show_class_members = False
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,14 +21,22 @@ ORDER = [
     {"attack"},
     {"measure"},
     {"experiment"},
+    {"auditing"},
+    {"releasing"},
+    {"papers"},
     {"report"},
-    {"commands"},
     {"app"},
     {"cli"},
     {"__main__"},
 ]
+# The only calls down, made when a page or a text is asked for: what renders them comes later.
+RENDERING = {
+    "auditing/run.py": {"oversafe.report.page", "oversafe.report.terminal"},
+    "auditing/comparing/comparison.py": {"oversafe.report.comparison_page", "oversafe.report.page"},
+}
+MOST_MODULES = 15
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
-SHARED = {"checks", "errors", "compiled", "text"}
+SHARED = {"_core"}
 # What `pip install oversafe` alone does not bring.
 OPTIONAL = {
     "altair",
@@ -114,7 +123,13 @@ def test_every_module_has_its_place(path: Path) -> None:
 
 @pytest.mark.parametrize("path", ROOM_MODULES, ids=name_of)
 def test_a_room_imports_only_from_the_rooms_before_it(path: Path) -> None:
-    assert misplaced_imports(path.read_text(encoding="utf-8"), path) == []
+    misplaced = misplaced_imports(path.read_text(encoding="utf-8"), path)
+    assert set(misplaced) == RENDERING.get(name_of(path), set())
+
+
+def test_a_folder_has_few_modules() -> None:
+    folders = Counter(path.parent for path in ROOM_MODULES if path.name != "__init__.py")
+    assert {str(folder): n for folder, n in folders.items() if n > MOST_MODULES} == {}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
@@ -135,7 +150,10 @@ def test_every_module_says_what_it_is(path: Path) -> None:
         ("from ..measure.epsilon import audit_epsilon", ["oversafe.measure.epsilon"]),
         ("def late():\n    from oversafe.report import audit", ["oversafe.report"]),
         ("from oversafe import unknown", ["oversafe.unknown"]),
-        ("from oversafe.data import Schema\nfrom .base import Attack\nfrom ..errors import InputError", []),
+        (
+            "from oversafe.data import Schema\nfrom .base import Attack\nfrom .._core.errors import InputError",
+            [],
+        ),
         ("from . import base\nfrom oversafe import __version__\nimport numpy", []),
     ],
 )

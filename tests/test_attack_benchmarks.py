@@ -22,7 +22,7 @@ from benchmarks.tables import growth_exponent, mean, shown, storable
 from imblearn.over_sampling import SVMSMOTE, BorderlineSMOTE
 from sklearn.neighbors import NearestNeighbors
 
-from oversafe.experiment.papers.base import EIGHT
+from oversafe.papers.base import EIGHT
 
 SHARES = np.array([0.1234567, 0.3141592, 0.5772156, 0.7071067])
 CENTRE = np.array([0.1, 0.2, 0.3])

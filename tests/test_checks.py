@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oversafe.checks import check_choice, check_count, check_positive, check_share
-from oversafe.errors import InputError
+from oversafe._core.checks import check_choice, check_count, check_positive, check_share
+from oversafe._core.errors import InputError
 
 
 def test_what_is_fine():

@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oversafe import cli
+from oversafe.cli import program
 from oversafe.data import Schema, load_dataset, read_table, write_table
 
 
 def oversafe(*arguments, cwd, **environment):
     return subprocess.run(
-        [sys.executable, "-c", "from oversafe.cli import main; main()", *map(str, arguments)],
+        [sys.executable, "-c", "from oversafe.cli.program import main; main()", *map(str, arguments)],
         cwd=cwd,
         capture_output=True,
         text=True,
@@ -55,7 +55,7 @@ def test_help_and_version(tmp_path):
 
 STOPPED = """
 from oversafe.attack import Linkability
-from oversafe.cli import main
+from oversafe.cli.program import main
 
 def stop(*_):
     raise KeyboardInterrupt
@@ -168,13 +168,13 @@ def test_every_method_writes_a_release_and_its_guarantee(tables, tmp_path, metho
 
 # Reading the whole table would be noticed: only the declared columns are asked for, batch by batch.
 WITHOUT_READING = """
-import oversafe.data.files
-from oversafe.cli import main
+import oversafe.data.io.files
+from oversafe.cli.program import main
 
 def refuse(*_, **__):
     raise AssertionError("the table was loaded")
 
-oversafe.data.files.to_frame = refuse
+oversafe.data.io.files.to_frame = refuse
 main()
 """
 
@@ -222,8 +222,7 @@ def test_a_folder_or_database_is_learned_in_place(tables, tmp_path, kind):
 def test_a_release_is_larger_than_usual_only_if_its_number_of_rows_is_given(tables, tmp_path, monkeypatch):
     from typer.testing import CliRunner
 
-    from oversafe import cli
-    from oversafe.commands import protect
+    from oversafe.cli import program, protect
 
     (tmp_path / "parts").mkdir()
     write_table(read_table(tables / "real.csv"), tmp_path / "parts" / "a.parquet")
@@ -231,7 +230,7 @@ def test_a_release_is_larger_than_usual_only_if_its_number_of_rows_is_given(tabl
     arguments = ["protect", tmp_path / "parts", "-l", "diagnosis", "--method", "privbayes"]
     arguments += ["--schema", tables / "schema.toml", "--out", tmp_path / "r.csv"]
     for rows, n in ((), 100), (("--rows", "150"), 150):
-        result = CliRunner().invoke(cli.app, [*map(str, arguments), *rows, "--overwrite"])
+        result = CliRunner().invoke(program.app, [*map(str, arguments), *rows, "--overwrite"])
         # No refusal, which would tell how many rows there are where that is private.
         assert result.exception is None and len(read_table(tmp_path / "r.csv")) == n
         assert ("say with --rows if it is to have more" in result.stderr) == (not rows)
@@ -419,8 +418,8 @@ def test_a_label_column_with_an_awkward_name(tables, tmp_path):
 
 def test_a_defect_is_exit_code_3(tmp_path):
     code = (
-        "import oversafe.data.files as f, oversafe.data as d; f.read_table = d.read_table = lambda *a, **k: 1 / 0;"
-        "from oversafe.cli import main; main()"
+        "import oversafe.data.io.files as f, oversafe.data as d; f.read_table = d.read_table = lambda *a, **k: 1 / 0;"
+        "from oversafe.cli.program import main; main()"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, "schema", "init", "x.csv"],
@@ -447,7 +446,7 @@ def test_import_is_quick():
 STOPPED_WITHIN = """
 import signal, sys
 import oversafe.data
-from oversafe.cli import main
+from oversafe.cli.program import main
 
 # A shell has background jobs, and all that they start, ignore it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -455,7 +454,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def stop(*_, **__):
     {how}
 
-oversafe.data.read_table = oversafe.data.files.read_table = stop
+oversafe.data.read_table = oversafe.data.io.files.read_table = stop
 main()
 """
 COMPILED = """
@@ -495,9 +494,9 @@ def test_a_ctrl_c_is_sent_again_though_another_comes_meanwhile(monkeypatch):
         if len(started) == 1:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli._thread, "start_new_thread", start)
-    cli._send_again(SimpleNamespace(exc_type=KeyboardInterrupt))
-    assert started == [cli._interrupt_later] * 2
+    monkeypatch.setattr(program._thread, "start_new_thread", start)
+    program._send_again(SimpleNamespace(exc_type=KeyboardInterrupt))
+    assert started == [program._interrupt_later] * 2
 
 
 def test_an_error_of_compiled_code_is_no_ctrl_c(tables, tmp_path):

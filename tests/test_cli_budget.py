@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from oversafe.cli import main
+from oversafe.cli.program import main
 from oversafe.data import Schema, load_dataset, read_table
 from oversafe.protect import HistogramSynthesizer, KAnonymizer
 

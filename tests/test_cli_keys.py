@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oversafe.cli import main
+from oversafe.cli.program import main
 from oversafe.data import Schema
 from oversafe.privacy import Keys, read_manifest
-from oversafe.privacy.keys import fingerprint
-from oversafe.privacy.manifest import checksum, manifest_path
+from oversafe.privacy.signing.keys import fingerprint
+from oversafe.privacy.signing.manifest import checksum, manifest_path
 
 OTHER = "ab" * 32
 

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 import typer
 
-from oversafe.cli import _command, app
-from oversafe.commands.options import complete_label
+from oversafe.auditing import Audit, audit
+from oversafe.cli.options import complete_label
+from oversafe.cli.program import _command, app
 from oversafe.data import load_dataset
 from oversafe.protect import SMOTE
-from oversafe.report import Audit, audit
 from oversafe.report.terminal import as_text, summary
 
-RUN = "from oversafe.cli import main; main()"
+RUN = "from oversafe.cli.program import main; main()"
 
 
 def oversafe(*arguments, cwd, **environment):

@@ -11,11 +11,11 @@ import numba
 import numpy as np
 import pytest
 
-from oversafe import compiled as compiled_module
-from oversafe.compiled import compiled
+from oversafe._core import compiled as compiled_module
+from oversafe._core.compiled import compiled
 
 KERNEL = """
-from oversafe.compiled import compiled
+from oversafe._core.compiled import compiled
 
 @compiled
 def double(x):

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 import oversafe
-from oversafe.cli import _command
+from oversafe._core.errors import InputError
+from oversafe.cli.program import _command
 from oversafe.data import Schema, load_dataset
-from oversafe.errors import InputError
 from oversafe.protect import SMOTE
 
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(oversafe.__path__, "oversafe.")
-    if module.name != "oversafe.cli"
+    if module.name != "oversafe.cli.program"
 ]
 
 

@@ -13,14 +13,14 @@ import pandas as pd
 import pytest
 
 from oversafe import attack, audit, compare, protect
-from oversafe.cli import main
-from oversafe.commands.protect import _with_labels
+from oversafe._core.errors import InputError
+from oversafe.cli.program import main
+from oversafe.cli.protect import _with_labels
 from oversafe.data import Schema, read_table, write_table
 from oversafe.data.column import Column
 from oversafe.data.encode import _conform_category
-from oversafe.data.misread import row_of
-from oversafe.errors import InputError
-from oversafe.protect.network import affordable_degree
+from oversafe.data.io.parse_warnings import row_of
+from oversafe.protect.marginals.network import affordable_degree
 from tests.protect.conformance import CASES
 
 N_ROWS = 60

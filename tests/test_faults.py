@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from oversafe._core.errors import InputError
 from oversafe.data import load_dataset, read_table, write_table
-from oversafe.errors import InputError
-from oversafe.privacy.manifest import read_manifest
+from oversafe.privacy.signing.manifest import read_manifest
 
 resource = pytest.importorskip("resource", reason="limits are those of Unix")
 

@@ -23,7 +23,7 @@ from oversafe.privacy import accountant, mechanisms
 from oversafe.privacy.answers import Choice, Laplace, Sampled, Tape, Thresholded, recorded
 from oversafe.privacy.gradients import GRID, steps_epsilon
 from oversafe.privacy.zcdp import zcdp_epsilon
-from oversafe.protect import dpgan
+from oversafe.protect.deep import dpgan
 from tests.measure.mechanisms import gaussian_delta
 
 # A right law gives a smaller p-value with this probability, by each of a method's at most five questions. Half the

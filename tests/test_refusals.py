@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from oversafe import audit, compare
+from oversafe._core.errors import InputError
 from oversafe.attack import ClosestRecord, DistinSMOTE, GroundHog, ReconSMOTE
 from oversafe.data import Column, Schema, write_table
-from oversafe.errors import InputError
 from oversafe.learn import BalancedSynthesisClassifier, PrivateClassifier, PrivateLogisticRegression
 from oversafe.measure import fidelity, train_on_synthetic
 from oversafe.protect import SMOTE, PrivateMixture

@@ -51,7 +51,8 @@ def test_nothing_runs_what_a_file_says(file: Path) -> None:
 
 
 def _run_cut_off(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    code = f"{_CUT}\nfrom oversafe.cli import main\nsys.argv = ['oversafe', *{list(arguments)!r}]\nsys.exit(main())"
+    call = f"sys.argv = ['oversafe', *{list(arguments)!r}]\nsys.exit(main())"
+    code = f"{_CUT}\nfrom oversafe.cli.program import main\n{call}"
     return subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from oversafe.text import without_password
+from oversafe._core.text import without_password
 
 
 @pytest.mark.parametrize(

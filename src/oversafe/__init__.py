@@ -2,22 +2,33 @@
 
 The rooms, in the order the data flows: :mod:`oversafe.data`, :mod:`oversafe.privacy`,
 :mod:`oversafe.protect`, :mod:`oversafe.learn`, :mod:`oversafe.attack`, :mod:`oversafe.measure`,
-:mod:`oversafe.experiment`, :mod:`oversafe.report`.
+:mod:`oversafe.experiment`, :mod:`oversafe.auditing`, :mod:`oversafe.papers`, :mod:`oversafe.report`.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from oversafe.report.audit import audit
-    from oversafe.report.comparison import compare
+    from oversafe.auditing.comparing.comparison import compare
+    from oversafe.auditing.run import audit
 
 __version__ = "0.2.0.dev0"
 
 __all__ = ["__version__", "audit", "compare"]
 
-_LAZY = {"audit": "oversafe.report", "compare": "oversafe.report"}
-_ROOMS = ("data", "privacy", "protect", "learn", "attack", "measure", "experiment", "report")
+_LAZY = {"audit": "oversafe.auditing", "compare": "oversafe.auditing"}
+_ROOMS = (
+    "data",
+    "privacy",
+    "protect",
+    "learn",
+    "attack",
+    "measure",
+    "experiment",
+    "auditing",
+    "papers",
+    "report",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -38,7 +38,7 @@ def address(temporary):
         [
             sys.executable,
             "-c",
-            "from oversafe.cli import main; main()",
+            "from oversafe.cli.program import main; main()",
             "app",
             "--no-browser",
             "--max-size",

@@ -11,11 +11,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from oversafe._core.errors import InputError, MissingExtraError
 from oversafe.app import server, work
 from oversafe.app.server import ADDRESS, arguments, free_port, serve
+from oversafe.cli.story import demo_schema
 from oversafe.data import Column, Schema, load_dataset
-from oversafe.errors import InputError, MissingExtraError
-from oversafe.report.demo import demo_schema
 
 
 @pytest.fixture

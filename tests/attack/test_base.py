@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from oversafe import audit
+from oversafe._core.errors import InputError
 from oversafe.attack import (
     Attack,
     AttackResult,
@@ -17,8 +18,7 @@ from oversafe.attack import (
     ReconSMOTE,
     SinglingOut,
 )
-from oversafe.attack.release_attacks import check_attacks
-from oversafe.errors import InputError
+from oversafe.auditing.plan.attack_steps import check_attacks
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from scipy.stats import binom, poisson
 from sklearn.neighbors import NearestNeighbors
 
+from oversafe._core.errors import InputError
 from oversafe.attack import identifiable_share, neighbour_mutuality, reconstruction_recall_bound
-from oversafe.attack.bounds import _chance_of_segments, _lowest_mean
-from oversafe.errors import InputError
+from oversafe.attack.geometry.bounds import _chance_of_segments, _lowest_mean
 
 # Neighbours (k = 1): 0 -> 1, 1 -> 1.5, 1.5 -> 1, 9 -> 1.5.
 ON_AN_AXIS = np.array([[0.0], [1.0], [1.5], [9.0]])

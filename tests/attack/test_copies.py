@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from oversafe._core.errors import InputError
 from oversafe.attack import ExactCopies, copies
 from oversafe.attack.base import wilson_interval
 from oversafe.attack.copies import difference_interval, is_copy
-from oversafe.errors import InputError
 from oversafe.measure import release_overlap
 
 

@@ -8,7 +8,7 @@ import pytest
 from imblearn.over_sampling import SMOTE
 
 from oversafe.attack import DistinSMOTE
-from oversafe.attack.decimals import told_by_decimals
+from oversafe.attack.geometry.decimals import told_by_decimals
 
 
 def measured(n: int = 60, seed: int = 0) -> pd.DataFrame:

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from imblearn.over_sampling import SMOTE
 from sklearn.preprocessing import MinMaxScaler
 
+from oversafe._core.errors import InputError
 from oversafe.attack import DistinSMOTE
 from oversafe.attack.base import wilson_interval
 from oversafe.attack.copies import difference_interval
-from oversafe.errors import InputError
-from oversafe.experiment.papers.base import EIGHT
+from oversafe.papers.base import EIGHT
 
 # Three real records, and the rest on the sides of their triangle.
 TRIANGLE = np.array([[0.0, 0.0, 0.0], [4.0, 1.0, 2.0], [1.0, 3.0, 5.0]])

@@ -9,11 +9,11 @@ from imblearn.over_sampling import SMOTE
 from sklearn.preprocessing import MinMaxScaler
 
 from oversafe.attack import ReconSMOTE
-from oversafe.attack.expansion import expand, grid_steps
-from oversafe.attack.lines import find_lines
-from oversafe.attack.meetings import find_meetings
-from oversafe.attack.points import read_points
-from oversafe.experiment.papers.base import EIGHT
+from oversafe.attack.geometry.shapes.expansion import expand, grid_steps
+from oversafe.attack.geometry.shapes.line_intersections import find_meetings
+from oversafe.attack.geometry.shapes.lines import find_lines
+from oversafe.attack.geometry.shapes.points import read_points
+from oversafe.papers.base import EIGHT
 
 NOISE = 1e-15
 

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from oversafe._core.errors import InputError
 from oversafe.attack import AttributeInference
-from oversafe.attack.inference import _most_frequent
-from oversafe.errors import InputError
+from oversafe.attack.linkage.inference import _most_frequent
 from tests.attack.people import assert_nothing_found, people
 
 

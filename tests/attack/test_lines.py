@@ -8,16 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from imblearn.over_sampling import SMOTE
 
-from oversafe.attack import _kernels
-from oversafe.attack.lines import (
+from oversafe._core.errors import InputError
+from oversafe.attack.geometry.shapes import _kernels
+from oversafe.attack.geometry.shapes.lines import (
     Lines,
     _without_conflicts,
     default_neighbors,
     find_lines,
     neighbors_to_search,
 )
-from oversafe.attack.points import read_points
-from oversafe.errors import InputError
+from oversafe.attack.geometry.shapes.points import read_points
 
 # Places on a segment that no grid has.
 SHARES = np.array([0.0, *np.sort(np.sqrt([2, 3, 5, 7]) % 1), 1.0])

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from imblearn.over_sampling import SMOTE as PlainSMOTE
 
+from oversafe._core.errors import InputError
 from oversafe.attack import Linkability
-from oversafe.attack.linkability import _chance_to_meet
+from oversafe.attack.linkage.linkability import _chance_to_meet
 from oversafe.data import load_dataset
-from oversafe.errors import InputError
 from tests.attack.people import assert_nothing_found, people
 
 A, B = ["age", "ward", "income"], ["weight", "day", "smokes"]

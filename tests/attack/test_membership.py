@@ -13,12 +13,12 @@ from scipy.stats import chisquare, ks_2samp
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 
+from oversafe._core.errors import InputError
 from oversafe.attack import GroundHog
-from oversafe.attack._membership_kernels import draw_steps, select_in_window, select_pair
-from oversafe.attack.game import Scores, choose_targets, made_rows, without
-from oversafe.attack.smote_releases import Neighbors, SmoteReleases, n_added, smote_neighbors
-from oversafe.attack.statistics import Encoder, Statistics, Surroundings
-from oversafe.errors import InputError
+from oversafe.attack.membership._kernels import draw_steps, select_in_window, select_pair
+from oversafe.attack.membership.game import Scores, choose_targets, made_rows, without
+from oversafe.attack.membership.smote_releases import Neighbors, SmoteReleases, n_added, smote_neighbors
+from oversafe.attack.membership.statistics import Encoder, Statistics, Surroundings
 from oversafe.protect import SMOTE, HistogramSynthesizer, RandomOverSampler, RandomUnderSampler
 
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oversafe.attack import _noise_kernels
-from oversafe.attack.lines import Lines, find_lines, from_members
-from oversafe.attack.noise import error_of_lines, estimate_error, find_noisy_lines, lines_at_their_error
-from oversafe.attack.points import Points, read_points
+from oversafe.attack.geometry import _noise_kernels
+from oversafe.attack.geometry.noise import (
+    error_of_lines,
+    estimate_error,
+    find_noisy_lines,
+    lines_at_their_error,
+)
+from oversafe.attack.geometry.shapes.lines import Lines, find_lines, from_members
+from oversafe.attack.geometry.shapes.points import Points, read_points
 
 from .releases import interpolated, synthetic
 

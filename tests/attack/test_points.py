@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oversafe.attack import _kernels
-from oversafe.attack.points import _grid, _half_step, read_points
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
+from oversafe.attack.geometry.shapes import _kernels
+from oversafe.attack.geometry.shapes.points import _grid, _half_step, read_points
 
 # ------------------------------------------------------------------------------------- decimals and errors
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oversafe.attack.base import wilson_interval
-from oversafe.attack.rates import GUESSING, NO_HOLDOUT, Rate, compare, paired_interval, risk_over
+from oversafe.attack.linkage.rates import GUESSING, NO_HOLDOUT, Rate, compare, paired_interval, risk_over
 
 
 def test_the_risk_is_the_share_of_what_the_other_leaves_open() -> None:

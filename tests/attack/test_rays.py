@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oversafe.attack.lines import Lines, find_lines
-from oversafe.attack.meetings import Meetings
-from oversafe.attack.points import Points, read_points
-from oversafe.attack.rays import _rays, meet_rays
+from oversafe.attack.geometry.shapes.line_intersections import Meetings
+from oversafe.attack.geometry.shapes.lines import Lines, find_lines
+from oversafe.attack.geometry.shapes.points import Points, read_points
+from oversafe.attack.geometry.shapes.rays import _rays, meet_rays
 
 # Places on a segment that no grid has.
 SHARES = np.sort(np.sqrt([2, 3, 5, 7]) % 1)

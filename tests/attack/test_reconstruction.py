@@ -14,11 +14,11 @@ from imblearn.over_sampling import ADASYN, SMOTE, SMOTENC, SVMSMOTE, BorderlineS
 from scipy.stats import norm, rankdata
 from sklearn.preprocessing import MinMaxScaler
 
+from oversafe._core.errors import InputError
 from oversafe.attack import ReconSMOTE
 from oversafe.attack.base import wilson_interval
-from oversafe.attack.matching import match_records
-from oversafe.errors import InputError
-from oversafe.experiment.papers.base import EIGHT, published
+from oversafe.attack.geometry.matching import match_records
+from oversafe.papers.base import EIGHT, published
 from oversafe.protect import SMOTE as OwnSMOTE
 
 from .releases import interpolated, synthetic, taking_part
@@ -441,7 +441,7 @@ def test_many_lines_are_held_against_those_that_end_nearby(monkeypatch: pytest.M
     real = np.random.default_rng(0).normal(size=(100, 4))
     X = synthetic(real, 2000)
     every = ReconSMOTE().run(X)
-    monkeypatch.setattr("oversafe.attack.meetings._ALL_PAIRS", 10)
+    monkeypatch.setattr("oversafe.attack.geometry.shapes.line_intersections._ALL_PAIRS", 10)
     nearby = ReconSMOTE().run(X)
     precision, recall = nearby.score(real)
     assert precision == 1.0

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oversafe._core.errors import InputError
 from oversafe.attack.records import nearest, read_records
-from oversafe.errors import InputError
 
 
 def both(release: dict[str, object], real: dict[str, object]):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from sklearn.neighbors import NearestNeighbors
 
-from oversafe.attack.lines import find_lines
-from oversafe.attack.noise import lines_at_their_error
-from oversafe.attack.points import Points, read_points
-from oversafe.attack.recovery import Recovered, _settle, find_records
-from oversafe.attack.segments import refine, shares_of
+from oversafe.attack.geometry.noise import lines_at_their_error
+from oversafe.attack.geometry.recovery import Recovered, _settle, find_records
+from oversafe.attack.geometry.shapes.lines import find_lines
+from oversafe.attack.geometry.shapes.points import Points, read_points
+from oversafe.attack.geometry.shapes.segments import refine, shares_of
 
 from .releases import interpolated, synthetic
 

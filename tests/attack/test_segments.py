@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
-from oversafe.attack.segments import refine, segments_of, shares_of, with_new_records
+from oversafe.attack.geometry.shapes.segments import refine, segments_of, shares_of, with_new_records
 
 from .releases import interpolated
 

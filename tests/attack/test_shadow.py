@@ -11,9 +11,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
+from oversafe._core.errors import InputError
 from oversafe.attack import ShadowClassifier
-from oversafe.attack.shadow import likelihood_ratios
-from oversafe.errors import InputError
+from oversafe.attack.membership.shadow import likelihood_ratios
 from oversafe.protect import HistogramSynthesizer
 
 

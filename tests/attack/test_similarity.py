@@ -10,10 +10,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from oversafe._core.errors import InputError
 from oversafe.attack import ClosestRecord, NaiveDistinguisher, ReconSMOTE
-from oversafe.attack.similarity import WARNING
+from oversafe.attack.membership.similarity import WARNING
 from oversafe.data import load_dataset
-from oversafe.errors import InputError
 from tests.attack.people import assert_nothing_found, people
 
 

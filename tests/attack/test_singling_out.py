@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from oversafe._core.errors import InputError
 from oversafe.attack import SinglingOut
-from oversafe.attack.singling_out import _guesses, _isolated_in_control, _rare_values
-from oversafe.errors import InputError
+from oversafe.attack.linkage.singling_out import _guesses, _isolated_in_control, _rare_values
 from tests.attack.people import assert_nothing_found, people
 
 

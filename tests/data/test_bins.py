@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from oversafe._core.errors import InputError
 from oversafe.data import Column
 from oversafe.data.bins import Bins
-from oversafe.errors import InputError
 
 DATES = "datetime64[us]"
 ODD = [

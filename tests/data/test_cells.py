@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oversafe._core.errors import InputError
 from oversafe.data import Column, Schema, read_table
 from oversafe.data.cells import (
     UNREADABLE,
@@ -22,8 +23,7 @@ from oversafe.data.cells import (
     read_number,
     was_read_by,
 )
-from oversafe.data.declared import declared_table
-from oversafe.errors import InputError
+from oversafe.data.io.declared import declared_table
 
 PUBLIC = {"domain": "public", "source": "a textbook"}
 COLUMNS = {

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from oversafe._core.errors import InputError
 from oversafe.data import Bins, Column, Counts, Schema, write_table
 from oversafe.data.counts import TableCodes
-from oversafe.errors import InputError
 
 
 def plain(sizes, n=1000, seed=0):
@@ -173,7 +173,7 @@ def test_a_duckdb_file_equals_memory(tmp_path):
 
 def test_cells_that_the_database_assigns_equal_memory(tmp_path):
     """What other databases are asked for, asked of DuckDB, which is always there."""
-    from oversafe.data import _sources
+    from oversafe.data.io import _sources
 
     class Pushed(_sources._IbisCodes):
         _batches = _sources._DuckDBCodes._batches

@@ -8,10 +8,10 @@ import pytest
 import sklearn.datasets
 from sklearn.utils import Bunch
 
+from oversafe._core.errors import InputError
 from oversafe.data import datasets
 from oversafe.data.datasets import Dataset, load_dataset
-from oversafe.data.files import read_table, write_table
-from oversafe.errors import InputError
+from oversafe.data.io.files import read_table, write_table
 
 
 @pytest.fixture(autouse=True)

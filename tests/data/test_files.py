@@ -17,11 +17,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from oversafe.data import Schema, files
-from oversafe.data._csv import detect_separator
+from oversafe._core.errors import InputError, MissingExtraError
+from oversafe.data import Schema
 from oversafe.data.datasets import load_dataset
-from oversafe.data.files import read_as_text, read_table, separator_of, write_table
-from oversafe.errors import InputError, MissingExtraError
+from oversafe.data.io import files
+from oversafe.data.io._csv import detect_separator
+from oversafe.data.io.files import read_as_text, read_table, separator_of, write_table
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
+from oversafe._core.errors import InputError
 from oversafe.data import fold_one_hot, load_dataset
-from oversafe.errors import InputError
 
 
 def test_groups_become_categories_in_their_place():

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oversafe._core.errors import InputError
 from oversafe.data import Column, Schema
-from oversafe.errors import InputError
 
 
 def kinds(table: pd.DataFrame, **roles: str) -> dict[str, str]:

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from oversafe.experiment import run_grid
 from oversafe.experiment.store import cell_key, plain
 

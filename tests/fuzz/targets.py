@@ -17,9 +17,9 @@ import numpy as np
 import pandas as pd
 
 from oversafe import attack, audit, learn, protect
-from oversafe.cli import main
+from oversafe._core.errors import InputError, MissingExtraError
+from oversafe.cli.program import main
 from oversafe.data import Schema, read_table, write_table
-from oversafe.errors import InputError, MissingExtraError
 from tests.fuzz.source import Source
 from tests.fuzz.tables import labels, table, variant
 from tests.protect.conformance import CASES

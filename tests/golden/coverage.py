@@ -7,7 +7,18 @@ from importlib import import_module
 
 from tests.golden.case import Case
 
-ROOMS = ("data", "privacy", "protect", "learn", "attack", "measure", "experiment", "report")
+ROOMS = (
+    "data",
+    "privacy",
+    "protect",
+    "learn",
+    "attack",
+    "measure",
+    "experiment",
+    "auditing",
+    "papers",
+    "report",
+)
 # Nothing to run: they are in the golden output of their room's surface, and in the results of others.
 NOT_RUN = {
     "attack.Attack": "a base class",

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from oversafe._core.errors import InputError
 from oversafe.data import Column, MisfitWarning, Schema
-from oversafe.errors import InputError
 from oversafe.learn import (
     BalancedSynthesisClassifier,
     PrivateBaggingClassifier,

@@ -12,8 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from oversafe._core.errors import InputError
 from oversafe.data import Column, Schema
-from oversafe.errors import InputError
 from oversafe.learn import BalancedSynthesisClassifier, TuningWarning
 from oversafe.privacy import Ledger, OverdraftError
 from oversafe.protect import GaussianCopula, HistogramSynthesizer, PrivateMixture

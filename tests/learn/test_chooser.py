@@ -9,7 +9,7 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from oversafe.learn import (
     BalancedSynthesisClassifier,
     PrivateClassifier,

@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from oversafe._core.errors import InputError
 from oversafe.data import Column, MisfitWarning, Schema
-from oversafe.errors import InputError
 from oversafe.learn import (
     BalancedSynthesisClassifier,
     PrivateBaggingClassifier,

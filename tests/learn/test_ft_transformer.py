@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from oversafe.errors import InputError, MissingExtraError
+from oversafe._core.errors import InputError, MissingExtraError
 from oversafe.learn import PrivateFTTransformer, TuningWarning
 from oversafe.learn.ft_transformer import TokenMap
 from oversafe.privacy import Ledger, OverdraftError

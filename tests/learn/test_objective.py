@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logsumexp, softmax
 from scipy.stats import norm as normal
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from oversafe.learn import PrivateLinearSVC, PrivateLogisticRegression
 from oversafe.learn.objective import (
     Risk,

@@ -15,8 +15,8 @@ import pandas as pd
 import pytest
 from scipy.stats import beta
 
+from oversafe._core.errors import InputError
 from oversafe.data import Column, Schema
-from oversafe.errors import InputError
 from oversafe.learn import PrivateThresholdClassifier, threshold, threshold_bounds, threshold_scores
 from oversafe.learn.features import FeatureMap
 from oversafe.learn.objective import gaussian_delta

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from benchmarks.tight import CASES, claimed_mu, half_noise
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from oversafe.measure import audit_epsilon
 from oversafe.measure.answers import answer_losses
 from oversafe.privacy import gradients as steps

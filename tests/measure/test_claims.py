@@ -15,8 +15,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
+from oversafe._core.errors import InputError
 from oversafe.data import Schema
-from oversafe.errors import InputError
 from oversafe.measure import audit_epsilon, audit_epsilon_one_run, privacy_gain, worst_case_neighbours
 from oversafe.measure.one_run import chance_of_guesses
 from oversafe.measure.outputs import differing_records

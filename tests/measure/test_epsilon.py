@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from oversafe.measure import audit_epsilon
 
 

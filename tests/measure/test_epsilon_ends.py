@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from oversafe.attack.base import wilson_interval
-from oversafe.attack.rates import paired_interval
+from oversafe.attack.linkage.rates import paired_interval
 from oversafe.measure import audit_epsilon, audit_epsilon_one_run
 
 

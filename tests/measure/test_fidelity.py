@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from oversafe.measure import fidelity
 from oversafe.measure.fidelity import FIGURES
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from oversafe._core.errors import InputError
 from oversafe.data import fold_one_hot, load_dataset
-from oversafe.errors import InputError
 from oversafe.measure import release_overlap, train_on_release, train_on_synthetic
 from oversafe.measure.utility import folds
 from oversafe.protect import SMOTE, GaussianCopula, HistogramSynthesizer

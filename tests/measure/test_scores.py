@@ -7,7 +7,7 @@ import pytest
 from imblearn.metrics import geometric_mean_score
 from sklearn import metrics
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from oversafe.measure import imbalance_scores
 from oversafe.measure.scores import SCORES
 

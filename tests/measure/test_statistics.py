@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from oversafe.measure import bayes_sign_test, friedman_holm, frontier, tradeoff
 from oversafe.measure.statistics import holm
 

@@ -11,8 +11,8 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
+from oversafe._core.errors import InputError
 from oversafe.data import load_dataset
-from oversafe.errors import InputError
 from oversafe.measure import train_on_release, train_on_synthetic
 from oversafe.protect import SMOTE, GaussianCopula
 

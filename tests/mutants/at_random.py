@@ -33,34 +33,34 @@ _SWAPPED_CALLS = {"min": "max", "max": "min", "floor": "ceil", "ceil": "floor", 
 
 # The tests that should notice, by module; of them the quickest are run, for as many seconds as are given.
 _TESTS = {
-    "privacy._chain": "privacy/test_ledger_fields privacy/test_ledger",
-    "privacy._fingerprint": "privacy/test_ledger",
-    "privacy._ledger_check": "privacy/test_ledger_fields privacy/test_ledger",
-    "privacy._ledger_entries": "privacy/test_ledger_fields privacy/test_ledger test_cli_budget",
-    "privacy._ledger_store": "privacy/test_ledger_fields privacy/test_ledger privacy/test_ledger_processes",
+    "privacy.ledger.chain": "privacy/test_ledger_fields privacy/test_ledger",
+    "privacy.ledger.fingerprint": "privacy/test_ledger",
+    "privacy.ledger.check": "privacy/test_ledger_fields privacy/test_ledger",
+    "privacy.ledger.entries": "privacy/test_ledger_fields privacy/test_ledger test_cli_budget",
+    "privacy.ledger.store": "privacy/test_ledger_fields privacy/test_ledger privacy/test_ledger_processes",
     "privacy.accountant": "privacy/test_exact_costs privacy/test_accountant privacy/test_guarantee",
     "privacy.answers": "privacy/test_answers measure/test_answers_view",
-    "privacy.bagging": "privacy/test_bagging",
+    "privacy.costs.bagging": "privacy/test_bagging",
     "privacy.domains": "privacy/test_domains",
     "privacy.estimates": "privacy/test_estimates privacy/test_domains",
     "privacy.filters": "privacy/test_exact_costs privacy/test_filters privacy/test_ledger",
     "privacy.gradients": "privacy/test_gradients",
-    "privacy.group_privacy": "privacy/test_bagging privacy/test_oversampling",
+    "privacy.costs.group_privacy": "privacy/test_bagging privacy/test_oversampling",
     "privacy.guarantee": "privacy/test_exact_costs privacy/test_guarantee privacy/test_filters privacy/test_accountant",
-    "privacy.keys": "privacy/test_keys test_cli_keys",
+    "privacy.signing.keys": "privacy/test_keys test_cli_keys",
     "privacy.kinds": "privacy/test_domains",
-    "privacy.kissing": "privacy/test_kissing",
-    "privacy.ledger": "privacy/test_ledger_fields privacy/test_ledger protect/test_ledger",
-    "privacy.manifest": "privacy/test_manifest report/test_vouching",
-    "privacy.meaning": "privacy/test_meaning report/test_vouching",
+    "privacy.costs.kissing": "privacy/test_kissing",
+    "privacy.ledger.ledger": "privacy/test_ledger_fields privacy/test_ledger protect/test_ledger",
+    "privacy.signing.manifest": "privacy/test_manifest auditing/test_vouching",
+    "privacy.meaning": "privacy/test_meaning auditing/test_vouching",
     "privacy.mechanisms": "privacy/test_exact_costs privacy/test_mechanisms",
     "privacy.noise": "privacy/test_gradients learn/test_objective",
-    "privacy.oversampling": "privacy/test_oversampling",
+    "privacy.costs.oversampling": "privacy/test_oversampling",
     "privacy.persons": "privacy/test_persons protect/test_histograms",
-    "privacy.published_costs": "privacy/test_bagging privacy/test_oversampling",
-    "privacy.signature": "report/test_vouching privacy/test_manifest",
-    "privacy.surroundings": "privacy/test_surroundings",
-    "privacy.vouching": "report/test_vouching test_cli_keys",
+    "privacy.costs.published": "privacy/test_bagging privacy/test_oversampling",
+    "privacy.signing.signature": "auditing/test_vouching privacy/test_manifest",
+    "privacy.call_context": "privacy/test_call_context",
+    "privacy.signing.vouching": "auditing/test_vouching test_cli_keys",
     "privacy.zcdp": "privacy/test_zcdp privacy/test_exact_costs privacy/test_accountant",
     "measure.answers": "measure/test_answers_view",
     "measure.classifiers": "measure/test_utility",
@@ -74,7 +74,7 @@ _TESTS = {
     "measure.statistics": "measure/test_statistics",
     "measure.tradeoff": "measure/test_statistics",
     "measure.utility": "measure/test_utility",
-    "report.verdict": "report/test_verdict report/test_verdict_limits",
+    "auditing.verdict": "auditing/test_verdict auditing/test_verdict_limits",
 }
 TESTS = {module: tuple(f"tests/{file}.py" for file in files.split()) for module, files in _TESTS.items()}
 
@@ -115,9 +115,9 @@ def _address(sites: list[_Site], place: int) -> str:
 def modules() -> list[str]:
     """Return the modules that faults are drawn from: privacy, measure and the verdict."""
     files = [
-        *(PACKAGE / "privacy").glob("*.py"),
-        *(PACKAGE / "measure").glob("*.py"),
-        PACKAGE / "report" / "verdict.py",
+        *(PACKAGE / "privacy").rglob("*.py"),
+        *(PACKAGE / "measure").rglob("*.py"),
+        PACKAGE / "auditing" / "verdict.py",
     ]
     names = (path.relative_to(PACKAGE).with_suffix("").as_posix().replace("/", ".") for path in files)
     return sorted(name for name in names if not name.endswith("__init__"))

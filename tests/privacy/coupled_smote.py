@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from oversafe.protect.stable_smote import stable_neighbours
+from oversafe.protect.samplers.stable_smote import stable_neighbours
 
 
 def random_table(rng, n, d):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from oversafe.measure import audit_epsilon
 from oversafe.privacy import Accountant, Guarantee
 from oversafe.privacy.accountant import as_replace_one

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from oversafe.measure import audit_epsilon
 from oversafe.privacy import Guarantee, bagging_budget, bagging_cost
-from oversafe.privacy.published_costs import advanced_composition, paper_bagging_cost
+from oversafe.privacy.costs.published import advanced_composition, paper_bagging_cost
 
 ENSEMBLE = {"n_estimators": 10, "n_records": 1000}
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from oversafe._core.errors import InputError
 from oversafe.data import Column, Schema
-from oversafe.errors import InputError
 from oversafe.privacy import Accountant, resolve_domains
 from oversafe.privacy.domains import drawn_values
 from oversafe.privacy.kinds import private_kinds

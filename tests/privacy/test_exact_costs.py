@@ -12,21 +12,21 @@ from dp_accounting import dp_event
 from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 
+from oversafe._core.errors import InputError
 from oversafe.data import Column, Counts, Schema
 from oversafe.data.bins import Bins
-from oversafe.errors import InputError
 from oversafe.learn.bagging import _amplified, _spendable
 from oversafe.learn.base import private_counts
 from oversafe.learn.features import FeatureMap, learn_features
 from oversafe.learn.threshold import grid_steps, longest_l1, noisy_totals
 from oversafe.privacy import Accountant, Guarantee, accountant, bagging_cost, mechanisms, oversampling_cost
 from oversafe.privacy.accountant import as_replace_one
+from oversafe.privacy.costs.group_privacy import GroupSize, Mechanism, whole_epsilon
 from oversafe.privacy.filters import Filter
-from oversafe.privacy.group_privacy import GroupSize, Mechanism, whole_epsilon
 from oversafe.privacy.guarantee import approximate_event, composed_epsilon, failure_event, pure_event
 from oversafe.privacy.zcdp import zcdp_epsilon, zcdp_rho
-from oversafe.protect.pategan import noisy_votes
-from oversafe.protect.private_network import PrivateNetwork, dependence
+from oversafe.protect.deep.pategan import noisy_votes
+from oversafe.protect.marginals.private_network import PrivateNetwork, dependence
 from tests.protect.sensitivity import CountsSeen
 from tests.protect.test_privbayes import tiny
 

@@ -12,7 +12,7 @@ from dp_accounting import dp_event
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from oversafe.privacy import Guarantee
 from oversafe.privacy.filters import Filter, Spent, _log_conversion, _pure_divergence
 from oversafe.privacy.guarantee import composed_epsilon

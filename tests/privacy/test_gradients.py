@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from oversafe.measure import audit_epsilon
 from oversafe.privacy import gradients
 from oversafe.privacy.gradients import noise_for_steps, steps_epsilon

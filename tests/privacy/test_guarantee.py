@@ -6,7 +6,7 @@ import math
 import pytest
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent, ZCDpEvent
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from oversafe.privacy import Guarantee, Ledger, Manifest
 from oversafe.privacy.accountant import as_replace_one
 from oversafe.privacy.guarantee import (

@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from oversafe.privacy import Keys
-from oversafe.privacy.keys import UNNAMED, fingerprint, public_key_of
+from oversafe.privacy.signing.keys import UNNAMED, fingerprint, public_key_of
 
 OTHER = "ab" * 32
 

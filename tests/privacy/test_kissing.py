@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from oversafe.privacy import kissing_number_bound
 
 # Configurations that exist: J. H. Conway and N. J. A. Sloane, Sphere Packings, Lattices and Groups, Table 1.5, with

@@ -18,10 +18,10 @@ import pandas as pd
 import pytest
 from dp_accounting import dp_event
 
-from oversafe.errors import InputError, MissingExtraError
+from oversafe._core.errors import InputError, MissingExtraError
 from oversafe.privacy import Guarantee, Ledger, LedgerWarning, OverdraftError
-from oversafe.privacy._fingerprint import table_digest
 from oversafe.privacy.guarantee import SEEDED, composed_epsilon
+from oversafe.privacy.ledger.fingerprint import table_digest
 
 LAPLACE = Guarantee.pure(0.25, "Laplace noise")
 
@@ -163,7 +163,7 @@ def test_the_charge_stands_when_the_block_fails(ledger):
 
 def test_a_clock_that_is_set_back_changes_nothing(ledger, monkeypatch):
     ledger.charge("patients", LAPLACE, what="first")
-    monkeypatch.setattr("oversafe.privacy.ledger._now", lambda: "1970-01-01T00:00:00+00:00")
+    monkeypatch.setattr("oversafe.privacy.ledger.ledger._now", lambda: "1970-01-01T00:00:00+00:00")
     ledger.charge("patients", LAPLACE, what="second")
     monkeypatch.undo()
     ledger.charge("patients", LAPLACE, what="third")

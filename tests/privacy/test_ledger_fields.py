@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from oversafe.privacy import Guarantee, Ledger
-from oversafe.privacy._chain import Key, KeyPlace, Row, read_head, write_head
+from oversafe.privacy.ledger.chain import Key, KeyPlace, Row, read_head, write_head
 
 SMALL = Guarantee.pure(0.125, "Laplace noise")
 SECRET = bytes(range(32))

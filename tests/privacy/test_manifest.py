@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from oversafe.privacy import Guarantee, Manifest, read_manifest, write_release
 
 
@@ -55,7 +55,7 @@ def test_no_old_manifest_is_left_where_a_new_table_cannot_be_written(tmp_path, m
         path.write_text("x\n2\n")
         raise InputError("the disk is full")
 
-    monkeypatch.setattr("oversafe.privacy.manifest.write_table", half_written)
+    monkeypatch.setattr("oversafe.privacy.signing.manifest.write_table", half_written)
     with pytest.raises(InputError, match="full"):
         write_release(pd.DataFrame({"x": [2]}), path, Guarantee.pure(1.0, "Laplace"), {})
     assert not (tmp_path / "release.csv.manifest.json").exists()

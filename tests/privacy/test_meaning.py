@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from oversafe.privacy import Guarantee, Ledger
 from oversafe.privacy.guarantee import approximate_event
 from oversafe.privacy.meaning import (

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chisquare
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from oversafe.measure import audit_epsilon
 from oversafe.privacy.mechanisms import (
     _gaussian_threshold,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from oversafe.measure import audit_epsilon
 from oversafe.privacy import (
     Guarantee,
@@ -19,10 +19,10 @@ from oversafe.privacy import (
     smote_budget,
     smote_cost,
 )
-from oversafe.privacy.group_privacy import GroupSize, Mechanism, whole_delta
-from oversafe.privacy.oversampling import oversampling_group_sizes, smote_group_sizes
-from oversafe.privacy.published_costs import paper_smote_delta, paper_smote_epsilon, smote_table
-from oversafe.protect.stable_smote import stable_neighbours
+from oversafe.privacy.costs.group_privacy import GroupSize, Mechanism, whole_delta
+from oversafe.privacy.costs.oversampling import oversampling_group_sizes, smote_group_sizes
+from oversafe.privacy.costs.published import paper_smote_delta, paper_smote_epsilon, smote_table
+from oversafe.protect.samplers.stable_smote import stable_neighbours
 from tests.privacy.coupled_smote import (
     aligned_lists,
     changed_lists,

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from oversafe._core.errors import InputError
 from oversafe.data import MisfitWarning
-from oversafe.errors import InputError
 from oversafe.privacy import Accountant, limit_rows
 
 nameless_ignored = pytest.mark.filterwarnings("ignore::oversafe.data.MisfitWarning")

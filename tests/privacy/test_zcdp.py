@@ -6,7 +6,7 @@ import pytest
 from dp_accounting.rdp import compute_epsilon
 from scipy.stats import norm
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from oversafe.privacy.zcdp import zcdp_epsilon, zcdp_rho
 
 PAIRS = [(0.001, 1e-9), (0.1, 1e-5), (1.0, 1e-9), (1.0, 0.3), (10.0, 1e-6), (100.0, 1e-12)]

@@ -13,14 +13,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oversafe.errors import InputError, MissingExtraError
+from oversafe._core.errors import InputError, MissingExtraError
 from oversafe.measure import audit_epsilon
 from oversafe.privacy import Accountant, Ledger
 from oversafe.privacy.gradients import steps_epsilon
 from oversafe.privacy.guarantee import OVER_THE_REALS
 from oversafe.protect import DPGAN, PATEGAN, SMOTEDP
-from oversafe.protect.adversarial import Cells, Generator, one_hot
-from oversafe.protect.pategan import Teachers, noisy_votes
+from oversafe.protect.deep.adversarial import Cells, Generator, one_hot
+from oversafe.protect.deep.pategan import Teachers, noisy_votes
 from tests.protect.sensitivity import CountsSeen
 from tests.protect.test_mixture import SCHEMA, correlated
 

@@ -18,9 +18,9 @@ from sklearn.utils.estimator_checks import (
     check_parameters_default_constructible,
 )
 
+from oversafe._core.errors import InputError
 from oversafe.data import Schema
 from oversafe.data.infer import count_decimals
-from oversafe.errors import InputError
 from oversafe.privacy import Guarantee
 from oversafe.protect import Sampler, Synthesizer
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from oversafe.protect import GaussianCopula
 
 from .conformance import mixed_table

@@ -2,9 +2,9 @@
 
 import pytest
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from oversafe.protect.explanations import EXPLANATIONS, explain
-from oversafe.protect.methods import METHODS
+from oversafe.protect.registry import METHODS
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oversafe.errors import InputError, MissingExtraError
+from oversafe._core.errors import InputError, MissingExtraError
 from oversafe.privacy import Accountant, Ledger
-from oversafe.protect import GEM, gem
-from oversafe.protect.gem import _candidates, _Plan
+from oversafe.protect import GEM
+from oversafe.protect.marginals import gem
+from oversafe.protect.marginals.gem import _candidates, _Plan
 from tests.protect.sensitivity import CountsSeen
 from tests.protect.test_mixture import SCHEMA, correlated
 
@@ -102,8 +103,8 @@ def torch():
 
 
 def small_generator(rng):
-    from oversafe.protect.product_generator import ProductGenerator
-    from oversafe.protect.product_mixture import Cells
+    from oversafe.protect.marginals.product_generator import ProductGenerator
+    from oversafe.protect.marginals.product_mixture import Cells
 
     # An ordered column with a cell for missing values, and two of categories, of different sizes.
     cells = Cells(np.array([4, 3, 2]), np.array([3, 0, 0]))
@@ -140,7 +141,7 @@ def test_answers_are_those_of_the_products(torch):
 
 @pytest.mark.extras
 def test_training_goes_on_from_where_it_was_and_leaves_torch_as_it_was(torch):
-    from oversafe.protect.product_generator import Tables
+    from oversafe.protect.marginals.product_generator import Tables
 
     state, threads = torch.random.get_rng_state(), torch.get_num_threads()
     model = small_generator(np.random.default_rng(0))

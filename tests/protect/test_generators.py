@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oversafe.errors import InputError, MissingExtraError
+from oversafe._core.errors import InputError, MissingExtraError
 from oversafe.protect import CTGAN, TVAE, CopulaGAN
 
 from .conformance import mixed_table

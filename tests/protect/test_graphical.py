@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oversafe.errors import InputError, MissingExtraError
+from oversafe._core.errors import InputError, MissingExtraError
 from oversafe.privacy import Ledger
-from oversafe.protect import AIM, MST, graphical
-from oversafe.protect.graphical import Elimination, GraphicalModel, _connected
+from oversafe.protect import AIM, MST
+from oversafe.protect.marginals import graphical
+from oversafe.protect.marginals.graphical import Elimination, GraphicalModel, _connected
 from tests.protect.sensitivity import CountsSeen
 from tests.protect.test_mixture import SCHEMA, correlated
 

@@ -7,21 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from oversafe._core.errors import InputError
 from oversafe.data import Column, Schema, load_dataset
 from oversafe.data.cells import mark_read
-from oversafe.errors import InputError
 from oversafe.measure import audit_epsilon
 from oversafe.privacy import Ledger, accountant
 from oversafe.privacy.mechanisms import noisy_counts
-from oversafe.protect import (
-    DPGAN,
-    PATEGAN,
-    SMOTEDP,
-    HistogramSynthesizer,
-    PrivateMixture,
-    PrivBayes,
-    histograms,
-)
+from oversafe.protect import DPGAN, PATEGAN, SMOTEDP, HistogramSynthesizer, PrivateMixture, PrivBayes
+from oversafe.protect.marginals import histograms
 from tests.protect.conformance import mixed_table
 
 SCHEMA = Schema(

@@ -8,8 +8,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from oversafe._core.errors import InputError
 from oversafe.data import Column, Schema
-from oversafe.errors import InputError
 from oversafe.privacy import Ledger, OverdraftError, accountant
 from oversafe.protect import DPGAN, PATEGAN, HistogramSynthesizer, PrivateMixture, PrivBayes
 from tests.protect.conformance import mixed_table, public_schema

@@ -8,12 +8,12 @@ import pytest
 from scipy.optimize import check_grad
 from scipy.stats import chi2
 
+from oversafe._core.errors import InputError
 from oversafe.data import Column, Schema
 from oversafe.data.column import value_keys
-from oversafe.errors import InputError
 from oversafe.privacy import Ledger
 from oversafe.protect import PrivateMixture
-from oversafe.protect.product_mixture import Cells, Measured, ProductMixture
+from oversafe.protect.marginals.product_mixture import Cells, Measured, ProductMixture
 from tests.protect.sensitivity import CountsSeen
 
 PUBLIC = {"domain": "public", "source": "code book"}

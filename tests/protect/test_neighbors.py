@@ -5,7 +5,7 @@ import pytest
 from sklearn.neighbors import NearestNeighbors
 
 from oversafe.data import Column, Schema
-from oversafe.protect import neighbors
+from oversafe.protect.samplers import neighbors
 
 
 def truth(features, rows, k):

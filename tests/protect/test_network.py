@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from oversafe.errors import InputError
-from oversafe.protect import BayesianNetwork, network
+from oversafe._core.errors import InputError
+from oversafe.protect import BayesianNetwork
+from oversafe.protect.marginals import network
+from oversafe.protect.marginals.network import Node
 from oversafe.protect.margins import NumberMargin
-from oversafe.protect.network import Node
 
 
 def test_mutual_information_by_hand():

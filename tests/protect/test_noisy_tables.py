@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from oversafe.privacy.estimates import project
-from oversafe.protect.noisy_tables import joined_cells, rake, scale_factor, shrink, sum_groups
+from oversafe.protect.marginals.noisy_tables import joined_cells, rake, scale_factor, shrink, sum_groups
 
 
 def test_shrinking_by_hand():

@@ -7,7 +7,7 @@ from imblearn import over_sampling, under_sampling
 from sklearn.datasets import make_classification
 
 from oversafe import protect
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 
 NAMES = ["RandomOverSampler", "SMOTE", "BorderlineSMOTE", "ADASYN", "SVMSMOTE", "RandomUnderSampler"]
 

@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from oversafe._core.errors import InputError
 from oversafe.data import Column, Schema, load_dataset
-from oversafe.errors import InputError
-from oversafe.protect import PrivateSMOTE, private_smote, suggest_quasi_identifiers
+from oversafe.protect import PrivateSMOTE, suggest_quasi_identifiers
+from oversafe.protect.samplers import private_smote
 
 from .conformance import mixed_table
 

@@ -7,14 +7,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from oversafe._core.errors import InputError
 from oversafe.data import Column, Counts, Schema, write_table
 from oversafe.data.bins import Bins
-from oversafe.errors import InputError
 from oversafe.measure import audit_epsilon
 from oversafe.privacy import Accountant
 from oversafe.privacy.mechanisms import noisy_counts
-from oversafe.protect import PrivBayes, private_network
-from oversafe.protect.private_network import PrivateNetwork, dependence
+from oversafe.protect import PrivBayes
+from oversafe.protect.marginals import private_network
+from oversafe.protect.marginals.private_network import PrivateNetwork, dependence
 
 PUBLIC = {"domain": "public", "source": "code book"}
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from oversafe._core.errors import InputError
 from oversafe.data import Column, Schema
-from oversafe.errors import InputError
 from oversafe.privacy import smote_cost
 from oversafe.protect import SMOTEDP, GaussianCopula, HistogramSynthesizer, PrivBayes
 from tests.protect.conformance import mixed_table, public_schema

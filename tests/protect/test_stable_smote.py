@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from oversafe.privacy import kissing_number_bound
-from oversafe.protect.stable_smote import stable_neighbours, stable_smote
+from oversafe.protect.samplers.stable_smote import stable_neighbours, stable_smote
 
 KINDS = {
     "plain": lambda rng, n, d: rng.normal(size=(n, d)),
@@ -59,7 +59,7 @@ def test_a_tree_finds_the_same_neighbours(kind, monkeypatch):
         X = KINDS[kind](rng, n, d)
         among_all = stable_neighbours(X, k)
         with monkeypatch.context() as patched:
-            patched.setattr("oversafe.protect.stable_smote._TREE_ROWS", 0)
+            patched.setattr("oversafe.protect.samplers.stable_smote._TREE_ROWS", 0)
             in_tree = stable_neighbours(X, k)
         assert np.array_equal(np.sort(in_tree, axis=1), np.sort(among_all, axis=1))
 
@@ -68,7 +68,7 @@ def test_a_tree_finds_the_same_neighbours(kind, monkeypatch):
 def test_a_large_table_has_the_same_neighbours_in_a_tree(kind, monkeypatch):
     X = KINDS[kind](np.random.default_rng(3), 2500, 4)
     in_tree = stable_neighbours(X, 2)
-    monkeypatch.setattr("oversafe.protect.stable_smote._TREE_DIMENSIONS", 0)
+    monkeypatch.setattr("oversafe.protect.samplers.stable_smote._TREE_DIMENSIONS", 0)
     assert np.array_equal(np.sort(in_tree, axis=1), np.sort(stable_neighbours(X, 2), axis=1))
 
 
@@ -77,7 +77,7 @@ def test_a_tree_is_not_believed_where_its_last_is_as_far_as_a_neighbour(monkeypa
     X = np.array(list(itertools.product(range(7), repeat=4)), dtype=float)
     X = np.random.default_rng(0).permutation(X)
     found = np.sort(stable_neighbours(X, 9), axis=1)
-    monkeypatch.setattr("oversafe.protect.stable_smote._TREE_DIMENSIONS", 0)
+    monkeypatch.setattr("oversafe.protect.samplers.stable_smote._TREE_DIMENSIONS", 0)
     np.testing.assert_array_equal(found, np.sort(stable_neighbours(X, 9), axis=1))
 
 

@@ -7,13 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from oversafe._core.errors import InputError, MissingExtraError
 from oversafe.attack import ExactCopies, ReconSMOTE
 from oversafe.attack.copies import is_copy
 from oversafe.data import load_dataset
-from oversafe.errors import InputError, MissingExtraError
 from oversafe.protect import UMAPSMOTENC
-from oversafe.protect._umap_kernels import back_project, mixed_neighbors
-from oversafe.protect.umap_smotenc import _spike, _vote
+from oversafe.protect.samplers._umap_kernels import back_project, mixed_neighbors
+from oversafe.protect.samplers.umap_smotenc import _spike, _vote
 
 from .conformance import mixed_table
 

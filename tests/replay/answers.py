@@ -21,7 +21,7 @@ from opendp.mod import Measurement
 from oversafe.learn.base import PrivateLearner
 from oversafe.learn.features import FeatureMap
 from oversafe.privacy import accountant, estimates, gradients, mechanisms, noise
-from oversafe.protect.pategan import Teachers
+from oversafe.protect.deep.pategan import Teachers
 
 # Sums in floating point may lie this much above their exact value.
 _ROUNDING = 1e-9

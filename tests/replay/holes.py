@@ -9,12 +9,12 @@ from unittest.mock import patch
 
 import pandas as pd
 
+from oversafe._core.errors import InputError
 from oversafe.data import Column
-from oversafe.errors import InputError
 from oversafe.protect import base
 from oversafe.protect.base import Synthesizer
 from oversafe.protect.counting import CountingSynthesizer
-from oversafe.protect.pategan import Teachers
+from oversafe.protect.deep.pategan import Teachers
 
 
 def _number(value: Any) -> float | None:

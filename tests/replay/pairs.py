@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from tests.fuzz.source import Source
 from tests.replay.neighbours import Pair, make_pair
 from tests.replay.ways import METHODS, differences, run, ways

@@ -25,9 +25,9 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from oversafe import learn, protect
-from oversafe.cli import main
+from oversafe._core.errors import InputError, MissingExtraError
+from oversafe.cli.program import main
 from oversafe.data import read_table
-from oversafe.errors import InputError, MissingExtraError
 from tests.replay.answers import Transcript, replayed
 from tests.replay.neighbours import Pair, cell_text
 

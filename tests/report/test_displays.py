@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from oversafe._core.errors import InputError, MissingExtraError
 from oversafe.attack import AttackResult, GroundHog, ReconSMOTE, reconstruction_recall_bound
-from oversafe.attack.game import MembershipResult
+from oversafe.attack.membership.game import MembershipResult
 from oversafe.data import load_dataset
-from oversafe.errors import InputError, MissingExtraError
 from oversafe.learn import PrivateLogisticRegression
 from oversafe.protect import SMOTE
 from oversafe.report import (

@@ -17,17 +17,17 @@ import pytest
 
 from oversafe import audit
 from oversafe.attack import AttackResult, ReconSMOTE
+from oversafe.auditing import Audit, Finding, Verdict
+from oversafe.auditing.anonymisation_criteria import assess
+from oversafe.auditing.formatting import cell, percent, percent_range
+from oversafe.auditing.picture import READ_BACK, REAL, RELEASED, SHOWN, picture, shown_record, side_by_side
+from oversafe.auditing.plan.not_run import by_attack
 from oversafe.data import load_dataset
 from oversafe.privacy import Guarantee
 from oversafe.privacy.guarantee import OVER_THE_REALS, SEEDED
 from oversafe.protect import SMOTE
-from oversafe.report import Audit, Finding, Verdict
 from oversafe.report.advice import advice
 from oversafe.report.baselines import rates
-from oversafe.report.cells import cell, percent, percent_range
-from oversafe.report.law import assess
-from oversafe.report.not_run import by_attack
-from oversafe.report.picture import READ_BACK, REAL, RELEASED, SHOWN, picture, shown_record, side_by_side
 from oversafe.report.terminal import as_text
 
 

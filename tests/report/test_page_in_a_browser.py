@@ -8,9 +8,9 @@ import pytest
 from imblearn.over_sampling import SMOTE
 
 from oversafe import audit
+from oversafe.cli.story import demo_schema, run_demo
 from oversafe.data import load_dataset
 from oversafe.protect import HistogramSynthesizer
-from oversafe.report.demo import demo_schema, run_demo
 
 pytestmark = pytest.mark.browser
 

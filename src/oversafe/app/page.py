@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from oversafe._core.errors import InputError, MissingExtraError
 from oversafe.app.server import DEFAULT_LIMIT
-from oversafe.errors import InputError, MissingExtraError
 
 _METHODS = {
     "mixture": "mixture: all pairs of columns under differential privacy (recommended)",
@@ -48,7 +48,7 @@ def _audit(st: Any, limit: int) -> None:
         return
     label = _label(st, release[1])
     if st.button("Audit", type="primary"):
-        from oversafe.report import audit
+        from oversafe.auditing import audit
 
         with _progress(st, "Starting") as show:
             try:
@@ -144,7 +144,7 @@ def _protect(st: Any, limit: int) -> None:
                     drop=drop,
                     on_progress=lambda step, share: show(step, share / 2),
                 )
-                from oversafe.report import audit
+                from oversafe.auditing import audit
 
                 found = audit(
                     release.table,

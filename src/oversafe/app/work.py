@@ -12,14 +12,14 @@ from typing import Any
 
 import pandas as pd
 
-from oversafe.commands.tables import left_out, released_columns
+from oversafe._core.errors import InputError
+from oversafe._core.text import shorten, showable
 from oversafe.data import Schema
-from oversafe.data.files import read_declared, read_table
-from oversafe.errors import InputError
+from oversafe.data.io.files import read_declared, read_table
 from oversafe.privacy import Guarantee, Vouched, vouched, write_release
 from oversafe.protect.base import check_labels
-from oversafe.protect.methods import make_protector, promises
-from oversafe.text import shorten, showable
+from oversafe.protect.registry import make_protector, promises
+from oversafe.releasing.tables import left_out, released_columns
 
 ENDINGS = ("csv", "tsv", "gz", "parquet")
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~:$&^=\"'@])")

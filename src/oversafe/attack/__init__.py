@@ -1,17 +1,21 @@
 """Attacks: what an outsider gets out of a release."""
 
 from oversafe.attack.base import Attack, AttackResult
-from oversafe.attack.bounds import identifiable_share, neighbour_mutuality, reconstruction_recall_bound
 from oversafe.attack.copies import ExactCopies
-from oversafe.attack.distinguishing import DistinSMOTE
-from oversafe.attack.game import MembershipResult
-from oversafe.attack.inference import AttributeInference
-from oversafe.attack.linkability import Linkability
-from oversafe.attack.membership import GroundHog
-from oversafe.attack.reconstruction import ReconSMOTE
-from oversafe.attack.shadow import ShadowClassifier
-from oversafe.attack.similarity import ClosestRecord, NaiveDistinguisher
-from oversafe.attack.singling_out import SinglingOut
+from oversafe.attack.geometry.bounds import (
+    identifiable_share,
+    neighbour_mutuality,
+    reconstruction_recall_bound,
+)
+from oversafe.attack.geometry.distinguishing import DistinSMOTE
+from oversafe.attack.geometry.reconstruction import ReconSMOTE
+from oversafe.attack.linkage.inference import AttributeInference
+from oversafe.attack.linkage.linkability import Linkability
+from oversafe.attack.linkage.singling_out import SinglingOut
+from oversafe.attack.membership.game import MembershipResult
+from oversafe.attack.membership.ground_hog import GroundHog
+from oversafe.attack.membership.shadow import ShadowClassifier
+from oversafe.attack.membership.similarity import ClosestRecord, NaiveDistinguisher
 
 __all__ = [
     "Attack",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oversafe.compiled import compiled
+from oversafe._core.compiled import compiled
 
 # Rows are taken in blocks that stay in the cache while every target is held against them.
 _BLOCK = 1024

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import pandas as pd
 from scipy.stats import norm
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 
 Threat = Literal[
     "reconstruction", "distinguishing", "membership", "linkage", "singling-out", "attribute", "similarity"

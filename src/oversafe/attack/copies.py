@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oversafe.attack._kernels import row_hashes
+from oversafe._core.checks import check_pandas
+from oversafe._core.errors import InputError
 from oversafe.attack.base import Attack, AttackResult, Threat, wilson_interval
-from oversafe.attack.written import write_alike
-from oversafe.checks import check_pandas
+from oversafe.attack.geometry.shapes._kernels import row_hashes
+from oversafe.attack.match_precision import write_alike
 from oversafe.data.column import select_columns
-from oversafe.errors import InputError
 
 _SHOWN = 100
 # Columns of numbers are compared several at a time: many of a wide table, few of a long one.

@@ -5,8 +5,8 @@ from oversafe.data.cells import FileFormat
 from oversafe.data.column import Column
 from oversafe.data.counts import Counts
 from oversafe.data.datasets import Dataset, load_dataset
-from oversafe.data.files import read_table, write_table
-from oversafe.data.misfits import MisfitWarning
+from oversafe.data.domain_warnings import MisfitWarning
+from oversafe.data.io.files import read_table, write_table
 from oversafe.data.one_hot import fold_one_hot
 from oversafe.data.schema import Schema
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oversafe.compiled import compiled
+from oversafe._core.compiled import compiled
 
 # Rows at a time: their codes and the codes of a common prefix stay in a core's own cache.
 _CHUNK = 16384

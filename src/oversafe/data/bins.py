@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oversafe.checks import check_count
+from oversafe._core.checks import check_count
+from oversafe._core.errors import InputError
 from oversafe.data.cells import FileFormat, read_texts
 from oversafe.data.column import Column
 from oversafe.data.encode import column_codes, column_values, domain_codes
-from oversafe.errors import InputError
 
 
 @dataclass(frozen=True)

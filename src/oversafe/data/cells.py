@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from oversafe.checks import check_choice
+from oversafe._core.checks import check_choice
+from oversafe._core.errors import InputError
 from oversafe.data.dates import DateOrder, as_date, stamp_in_unit
-from oversafe.errors import InputError
 
 if TYPE_CHECKING:
     from oversafe.data.column import Column

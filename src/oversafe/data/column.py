@@ -15,10 +15,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
+from oversafe._core.errors import InputError
+from oversafe._core.text import shorten
 from oversafe.data.cells import text_number
 from oversafe.data.dates import as_date
-from oversafe.errors import InputError
-from oversafe.text import shorten
 
 Kind = Literal["continuous", "integer", "categorical", "ordinal", "boolean", "datetime", "identifier", "text"]
 Domain = Literal["public", "private estimate", "data"]

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oversafe._core.errors import InputError
+from oversafe._core.text import listed
 from oversafe.data.bins import Bins
-from oversafe.errors import InputError
-from oversafe.text import listed
 
 IntArray = NDArray[np.int64]
 
@@ -89,7 +89,7 @@ class Counts:
         if isinstance(table, pd.DataFrame):
             source: CodeSource = TableCodes.of(table, named)
         elif hasattr(table, "get_backend"):
-            from oversafe.data._sources import ibis_codes
+            from oversafe.data.io._sources import ibis_codes
 
             source = ibis_codes(table, named)
         else:
@@ -140,7 +140,7 @@ class Counts:
         memory_limit : str, optional
             What DuckDB may use to read Parquet files.
         """
-        from oversafe.data._sources import open_table
+        from oversafe.data.io._sources import open_table
 
         return cls(open_table(source, memory_limit=memory_limit), bins, n_jobs=n_jobs)
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from oversafe.data.files import read_table, write_table
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
+from oversafe.data.io.files import read_table, write_table
 
 
 class Dataset(NamedTuple):

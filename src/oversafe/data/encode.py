@@ -11,13 +11,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
+from oversafe._core.errors import InputError
+from oversafe._core.text import counted
 from oversafe.data.cells import date_unit, places_of
 from oversafe.data.column import Column, as_number
 from oversafe.data.dates import as_date, stamp_in_unit, stored_dates
-from oversafe.data.misread import Place, Reading, as_dates, as_numbers, remedy_of, row_of
+from oversafe.data.io.parse_warnings import Place, Reading, as_dates, as_numbers, remedy_of, row_of
 from oversafe.data.schema import Schema, check_columns, check_table
-from oversafe.errors import InputError
-from oversafe.text import counted
 
 # Beyond this a float64 no longer holds every whole number.
 _WHOLE = 2**53

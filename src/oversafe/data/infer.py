@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
+from oversafe._core.errors import InputError
+from oversafe._core.text import shorten
 from oversafe.data.column import RESOLUTIONS, Column
-from oversafe.data.objects import settle_column
-from oversafe.errors import InputError
-from oversafe.text import shorten
+from oversafe.data.infer_objects import settle_column
 
 if TYPE_CHECKING:
     from oversafe.data.schema import Schema

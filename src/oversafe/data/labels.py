@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oversafe._core.errors import InputError
+from oversafe._core.text import counted
 from oversafe.data.cells import check_spellings
 from oversafe.data.column import Column, as_cells, as_frame
-from oversafe.errors import InputError
-from oversafe.text import counted
 
 # The attacks and several methods go through the classes one by one.
 MOST_CLASSES = 1000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 
 
 def fold_one_hot(table: pd.DataFrame, separator: str = "_") -> pd.DataFrame:

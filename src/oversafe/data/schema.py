@@ -16,11 +16,11 @@ import numpy as np
 import pandas as pd
 import tomli_w
 
-from oversafe.checks import check_pandas
+from oversafe._core.checks import check_pandas
+from oversafe._core.errors import InputError
+from oversafe._core.text import MOST_NAMES, counted, did_you_mean, listed, shorten
 from oversafe.data.cells import FileFormat, check_spellings, read_texts
 from oversafe.data.column import Column
-from oversafe.errors import InputError
-from oversafe.text import MOST_NAMES, counted, did_you_mean, listed, shorten
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -240,7 +240,7 @@ class Schema:
         document["column"] = [_to_plain(column) for column in self.columns]
         text = _HEADER + tomli_w.dumps(document, multiline_strings=False)
         if path is not None:
-            from oversafe.data.files import write_text
+            from oversafe.data.io.files import write_text
 
             write_text(text, path)
         return text

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 from joblib import Parallel, delayed
 
-from oversafe.errors import InputError, was_interrupted
+from oversafe._core.errors import InputError, was_interrupted
 from oversafe.experiment.store import Cell, Store, cell_key, plain
 
 # Of a row beside the settings and the results.

@@ -14,8 +14,8 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from oversafe.data.files import replacing
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
+from oversafe.data.io.files import replacing
 from oversafe.experiment.source import is_settled, source_digest
 
 _FORMAT = 1

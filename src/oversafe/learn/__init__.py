@@ -12,7 +12,7 @@ from oversafe.learn.threshold import (
     threshold_bounds,
     threshold_scores,
 )
-from oversafe.privacy.surroundings import TuningWarning
+from oversafe.privacy.call_context import TuningWarning
 
 __all__ = [
     "BalancedSynthesisClassifier",

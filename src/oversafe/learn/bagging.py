@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from oversafe.checks import check_choice, check_count
-from oversafe.data.misfits import MisfitWarning
+from oversafe._core.checks import check_choice, check_count
+from oversafe._core.errors import InputError
+from oversafe.data.domain_warnings import MisfitWarning
 from oversafe.data.schema import Schema
-from oversafe.errors import InputError
 from oversafe.learn.base import PrivateLearner
 from oversafe.learn.linear import PrivateLogisticRegression
-from oversafe.privacy.bagging import PUBLIC_LABELS
+from oversafe.privacy.call_context import CallContext
+from oversafe.privacy.costs.bagging import PUBLIC_LABELS
 from oversafe.privacy.guarantee import Guarantee, approximate_event, composed_epsilon, pure_event
-from oversafe.privacy.ledger import pay
-from oversafe.privacy.surroundings import CallContext
+from oversafe.privacy.ledger.ledger import pay
 
 FloatArray = NDArray[np.float64]
 Sampling = Literal["subsample", "disjoint", "stratified"]

@@ -12,17 +12,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from oversafe.checks import check_count, check_pandas
+from oversafe._core.checks import check_count, check_pandas
+from oversafe._core.errors import InputError
 from oversafe.data.column import Column, as_cells, as_frame
 from oversafe.data.encode import column_codes, domain_codes
 from oversafe.data.labels import as_labels, declared_classes, found_classes
 from oversafe.data.schema import Schema, check_table
-from oversafe.errors import InputError
 from oversafe.learn.base import private_tags, refuse_persons, refuse_weights
-from oversafe.privacy.ledger import DatasetLedger
-from oversafe.privacy.surroundings import CallContext
+from oversafe.privacy.call_context import CallContext
+from oversafe.privacy.ledger.ledger import DatasetLedger
 from oversafe.protect.base import Synthesizer
-from oversafe.protect.mixture import PrivateMixture
+from oversafe.protect.marginals.mixture import PrivateMixture
 
 FloatArray = NDArray[np.float64]
 

@@ -16,9 +16,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from oversafe.checks import check_pandas, check_random_state, check_share
+from oversafe._core.checks import check_pandas, check_random_state, check_share
+from oversafe._core.errors import InputError
 from oversafe.data.cells import read_texts
 from oversafe.data.column import Column, as_cells, as_frame, as_series
+from oversafe.data.domain_warnings import warn_of_columns, warn_of_labels
 from oversafe.data.encode import column_codes
 from oversafe.data.labels import (
     as_labels,
@@ -26,11 +28,10 @@ from oversafe.data.labels import (
     declared_classes,
     found_classes,
 )
-from oversafe.data.misfits import warn_of_columns, warn_of_labels
 from oversafe.data.schema import Schema, check_given_schema, check_table, texts_read
-from oversafe.errors import InputError
 from oversafe.learn.features import Scaling, check_schema, costs_epsilon, resolve_scaling, unpaid
 from oversafe.privacy.answers import about
+from oversafe.privacy.call_context import CallContext, context_of, warn_if_tuned
 from oversafe.privacy.domains import LABELS_READ, file_caveats, label_stand_in
 from oversafe.privacy.estimates import positive_counts
 from oversafe.privacy.guarantee import (
@@ -41,10 +42,9 @@ from oversafe.privacy.guarantee import (
     failure_event,
     pure_event,
 )
-from oversafe.privacy.ledger import pay
+from oversafe.privacy.ledger.ledger import pay
 from oversafe.privacy.mechanisms import noisy_counts
 from oversafe.privacy.persons import check_persons
-from oversafe.privacy.surroundings import CallContext, context_of, warn_if_tuned
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent

@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from oversafe.checks import check_count
+from oversafe._core.checks import check_count
+from oversafe._core.errors import InputError
 from oversafe.data.column import as_cells
 from oversafe.data.labels import in_order
 from oversafe.data.schema import Schema
-from oversafe.errors import InputError
 from oversafe.learn.balanced_synthesis import BalancedSynthesisClassifier
 from oversafe.learn.base import private_tags, refuse_persons
 from oversafe.learn.linear import PrivateLogisticRegression
+from oversafe.privacy.call_context import CallContext
 from oversafe.privacy.domains import TooFewRowsError
 from oversafe.privacy.guarantee import check_delta, check_epsilon
-from oversafe.privacy.ledger import DatasetLedger
-from oversafe.privacy.surroundings import CallContext
+from oversafe.privacy.ledger.ledger import DatasetLedger
 from oversafe.protect.counting import DEFAULT_DELTA
-from oversafe.protect.mixture import PrivateMixture
+from oversafe.protect.marginals.mixture import PrivateMixture
 
 FloatArray = NDArray[np.float64]
 

@@ -10,16 +10,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oversafe.checks import check_choice, check_share
+from oversafe._core.checks import check_choice, check_share
+from oversafe._core.errors import InputError
+from oversafe._core.text import listed
 from oversafe.data.cells import check_spellings
 from oversafe.data.column import Column
 from oversafe.data.encode import column_codes, domain_codes
 from oversafe.data.schema import Schema, check_columns
-from oversafe.errors import InputError
 from oversafe.privacy.accountant import Accountant
 from oversafe.privacy.domains import UNPAID
 from oversafe.privacy.estimates import private_bounds
-from oversafe.text import listed
 
 FloatArray = NDArray[np.float64]
 Scaling = Literal["auto", "private", "none", "standard"]

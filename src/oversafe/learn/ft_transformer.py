@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oversafe.checks import check_count, check_positive
+from oversafe._core.checks import check_count, check_positive
+from oversafe._core.errors import InputError, import_extra
 from oversafe.data.encode import column_codes, domain_codes
 from oversafe.data.schema import Schema
-from oversafe.errors import InputError, import_extra
 from oversafe.learn.base import (
     CLASS_COUNTS,
     SCALE,
@@ -23,10 +23,10 @@ from oversafe.learn.base import (
     split_epsilon,
 )
 from oversafe.learn.features import learn_features, resolve_scaling
+from oversafe.privacy.call_context import TUNED, CallContext
 from oversafe.privacy.gradients import NoisyGradient, noise_for_steps, seeded_torch
 from oversafe.privacy.guarantee import Guarantee, check_delta, check_epsilon
 from oversafe.privacy.noise import random_source
-from oversafe.privacy.surroundings import TUNED, CallContext
 
 if TYPE_CHECKING:
     import torch

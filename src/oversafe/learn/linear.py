@@ -10,9 +10,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from oversafe.checks import check_choice, check_count, check_share
+from oversafe._core.checks import check_choice, check_count, check_share
+from oversafe._core.errors import InputError
 from oversafe.data.schema import Schema
-from oversafe.errors import InputError
 from oversafe.learn.base import (
     CLASS_COUNTS,
     SCALE,
@@ -33,9 +33,9 @@ from oversafe.learn.objective import (
 )
 from oversafe.learn.solver import Perturbed, Problem, Spherical
 from oversafe.privacy.answers import about, answered
+from oversafe.privacy.call_context import CallContext
 from oversafe.privacy.guarantee import OVER_THE_REALS, Guarantee
 from oversafe.privacy.noise import gaussian, random_source, spherical_laplace
-from oversafe.privacy.surroundings import CallContext
 
 FloatArray = NDArray[np.float64]
 ClassWeight = Literal["balanced", "threshold"] | Mapping[Any, float] | None

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 
 LossName = Literal["logistic", "huber", "softmax"]
 Method = Literal["objective", "output", "gaussian"]

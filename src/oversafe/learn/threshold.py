@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oversafe._core.errors import InputError
 from oversafe.data.schema import Schema
-from oversafe.errors import InputError
 from oversafe.learn.base import SCALE, PrivateLearner, plan_features, split_epsilon
 from oversafe.learn.features import FeatureMap, learn_features
 from oversafe.privacy.accountant import Accountant
+from oversafe.privacy.call_context import CallContext
 from oversafe.privacy.guarantee import Guarantee, check_delta, check_epsilon
 from oversafe.privacy.noise import random_source
-from oversafe.privacy.surroundings import CallContext
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oversafe.attack.game import seeded_copy
-from oversafe.attack.statistics import as_frame
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
+from oversafe.attack.membership.game import seeded_copy
+from oversafe.attack.membership.statistics import as_frame
 from oversafe.privacy.answers import Choice, Gaussian, Laplace, Question, Sampled, Tape, Thresholded, recorded
 
 FloatArray = NDArray[np.float64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from oversafe.errors import InputError, import_extra
+from oversafe._core.errors import InputError, import_extra
 
 Classifiers = Literal["quick", "paper"] | Mapping[str, Any]
 

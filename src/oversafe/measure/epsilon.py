@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from oversafe.checks import check_choice, check_count
-from oversafe.errors import InputError
+from oversafe._core.checks import check_choice, check_count
+from oversafe._core.errors import InputError
 from oversafe.privacy.guarantee import check_delta
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oversafe._core.checks import check_choice, check_count
 from oversafe.attack.records import Records, read_records
-from oversafe.checks import check_choice, check_count
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from oversafe.attack.game import Targets
-from oversafe.attack.membership import GroundHog
-from oversafe.attack.statistics import FeatureSet
+from oversafe.attack.membership.game import Targets
+from oversafe.attack.membership.ground_hog import GroundHog
+from oversafe.attack.membership.statistics import FeatureSet
 
 
 def privacy_gain(

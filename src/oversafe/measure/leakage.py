@@ -10,10 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import poisson
 
+from oversafe._core.errors import InputError
 from oversafe.attack.records import read_records
 from oversafe.data.column import select_columns
 from oversafe.data.one_hot import one_hot_groups
-from oversafe.errors import InputError
 
 IntArray = NDArray[np.int64]
 HashArray = NDArray[np.uint64]

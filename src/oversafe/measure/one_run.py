@@ -11,9 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from oversafe.attack.game import is_protector, released, seeded_copy
-from oversafe.attack.statistics import Encoder, as_frame
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
+from oversafe.attack.membership.game import is_protector, released, seeded_copy
+from oversafe.attack.membership.statistics import Encoder, as_frame
 from oversafe.measure.epsilon import EpsilonAudit, check_confidence
 from oversafe.measure.outputs import Matrix, Pair, confidences
 from oversafe.privacy.guarantee import check_delta

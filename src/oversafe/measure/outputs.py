@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oversafe.attack.game import is_protector, released, seeded_copy
-from oversafe.attack.statistics import Encoder, Statistics, Surroundings, as_frame
-from oversafe.checks import check_choice
+from oversafe._core.checks import check_choice
+from oversafe._core.errors import InputError
+from oversafe.attack.membership.game import is_protector, released, seeded_copy
+from oversafe.attack.membership.statistics import Encoder, Statistics, Surroundings, as_frame
 from oversafe.data.schema import Schema
-from oversafe.errors import InputError
 from oversafe.privacy.guarantee import Relation
 
 Pair = tuple[Any, Any]

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oversafe.checks import check_count
-from oversafe.errors import InputError
+from oversafe._core.checks import check_count
+from oversafe._core.errors import InputError
 from oversafe.measure.epsilon import check_confidence
 
 FloatArray = NDArray[np.float64]

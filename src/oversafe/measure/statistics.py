@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import integrate, stats
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 
 _FEWEST_METHODS = 3
 

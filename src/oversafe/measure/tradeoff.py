@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 
 
 def tradeoff(privacy: Any, utility: Any, *, original_utility: float) -> pd.DataFrame:

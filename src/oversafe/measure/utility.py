@@ -14,15 +14,15 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy import stats
 
-from oversafe.attack.game import is_protector, refuse_class, released, seeded_copy
+from oversafe._core.checks import check_count, check_pandas
+from oversafe._core.errors import InputError
+from oversafe._core.text import counted
+from oversafe.attack.membership.game import is_protector, refuse_class, released, seeded_copy
 from oversafe.attack.records import Records, read_records
-from oversafe.checks import check_count, check_pandas
 from oversafe.data.column import value_keys
-from oversafe.errors import InputError
 from oversafe.measure.classifiers import Classifiers, make_classifiers, tuned
 from oversafe.measure.leakage import refuse_overlap
 from oversafe.measure.scores import SCORES, imbalance_scores
-from oversafe.text import counted
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

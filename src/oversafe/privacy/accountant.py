@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from oversafe.checks import check_choice, check_count
-from oversafe.errors import InputError
+from oversafe._core.checks import check_choice, check_count
+from oversafe._core.errors import InputError
 from oversafe.privacy.answers import about
 from oversafe.privacy.guarantee import (
     SEEDED,

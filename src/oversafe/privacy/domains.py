@@ -11,19 +11,19 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from oversafe.checks import check_choice, check_count
+from oversafe._core.checks import check_choice, check_count
+from oversafe._core.errors import InputError
+from oversafe._core.text import MOST_NAMES, listed
 from oversafe.data.bins import Bins
 from oversafe.data.cells import FileFormat, cell_key
 from oversafe.data.column import Column, as_number
+from oversafe.data.domain_warnings import warn_of_columns, warn_of_labels
 from oversafe.data.encode import column_codes, column_values, domain_codes
 from oversafe.data.labels import check_class_spellings, check_labels, declared_classes
-from oversafe.data.misfits import warn_of_columns, warn_of_labels
 from oversafe.data.schema import Schema, features_of
-from oversafe.errors import InputError
 from oversafe.privacy.accountant import Accountant
 from oversafe.privacy.estimates import category_keys, private_bounds, private_categories, private_quantiles
 from oversafe.privacy.kinds import private_kinds, rows_for_kinds
-from oversafe.text import MOST_NAMES, listed
 
 Estimate = Literal["private", "data"]
 Binning = Literal["uniform", "quantile"]

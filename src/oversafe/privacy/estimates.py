@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oversafe._core.errors import InputError
 from oversafe.data.cells import cell_keys, is_marker
-from oversafe.errors import InputError
 from oversafe.privacy.accountant import Accountant
 
 # How many steps the range is cut into when its ends are sought.

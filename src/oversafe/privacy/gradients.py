@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oversafe.errors import InputError, import_extra
+from oversafe._core.errors import InputError, import_extra
 from oversafe.privacy.answers import Sampled, about, answered, sampled
 from oversafe.privacy.guarantee import Relation, check_delta, check_epsilon
 from oversafe.privacy.mechanisms import gaussian_noise

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from oversafe.checks import check_count
-from oversafe.errors import InputError
+from oversafe._core.checks import check_count
+from oversafe._core.errors import InputError
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent

@@ -9,12 +9,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from oversafe.checks import check_positive
+from oversafe._core.checks import check_positive
 from oversafe.privacy.accountant import as_replace_one
 from oversafe.privacy.guarantee import Guarantee
 
 if TYPE_CHECKING:
-    from oversafe.privacy._ledger_entries import Balance
+    from oversafe.privacy.ledger.entries import Balance
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 from joblib import cpu_count
 from numpy.typing import NDArray
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from oversafe.privacy.answers import Choice, Gaussian, Laplace, Thresholded, answered
 from oversafe.privacy.guarantee import check_epsilon
 from oversafe.privacy.zcdp import check_rho

@@ -12,13 +12,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from oversafe.checks import check_count
+from oversafe._core.checks import check_count
+from oversafe._core.errors import InputError
 from oversafe.data.cells import read_number
 from oversafe.data.column import as_number
 from oversafe.data.dates import as_date
-from oversafe.data.misfits import warn_of_persons
+from oversafe.data.domain_warnings import warn_of_persons
 from oversafe.data.schema import Schema
-from oversafe.errors import InputError
 
 _TRUTH_OR_DATE = re.compile(r"true|false|\d{4}-\d{2}-\d{2}([T ].*)?", re.IGNORECASE | re.DOTALL)
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from functools import lru_cache
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 
 # The conversions are minimised in floats; what they return is moved to the safe side by more than that can lose.
 _SAFE = 1e-12

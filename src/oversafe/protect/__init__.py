@@ -1,16 +1,20 @@
 """Protectors: samplers that keep real rows, and synthesizers that never do."""
 
-from oversafe.protect.anonymizer import KAnonymizer
+from oversafe.protect.anonymize.k_anonymizer import KAnonymizer
+from oversafe.protect.anonymize.nhs_sanitizer import NHSSanitizer
+from oversafe.protect.anonymize.quasi_identifiers import suggest_quasi_identifiers
 from oversafe.protect.base import Protector, Sampler, Synthesizer
-from oversafe.protect.bayesian_network import BayesianNetwork
-from oversafe.protect.copula import GaussianCopula
-from oversafe.protect.dpgan import DPGAN
-from oversafe.protect.gem import GEM
-from oversafe.protect.generators import CTGAN, TVAE, CopulaGAN
-from oversafe.protect.graphical import AIM, MST
-from oversafe.protect.histograms import HistogramSynthesizer
-from oversafe.protect.mixture import PrivateMixture
-from oversafe.protect.oversamplers import (
+from oversafe.protect.deep.dpgan import DPGAN
+from oversafe.protect.deep.generators import CTGAN, TVAE, CopulaGAN
+from oversafe.protect.deep.pategan import PATEGAN
+from oversafe.protect.marginals.bayesian_network import BayesianNetwork
+from oversafe.protect.marginals.copula import GaussianCopula
+from oversafe.protect.marginals.gem import GEM
+from oversafe.protect.marginals.graphical import AIM, MST
+from oversafe.protect.marginals.histograms import HistogramSynthesizer
+from oversafe.protect.marginals.mixture import PrivateMixture
+from oversafe.protect.marginals.privbayes import PrivBayes
+from oversafe.protect.samplers.oversamplers import (
     ADASYN,
     SMOTE,
     SMOTENC,
@@ -20,13 +24,9 @@ from oversafe.protect.oversamplers import (
     RandomOverSampler,
     RandomUnderSampler,
 )
-from oversafe.protect.pategan import PATEGAN
-from oversafe.protect.private_smote import PrivateSMOTE
-from oversafe.protect.privbayes import PrivBayes
-from oversafe.protect.quasi_identifiers import suggest_quasi_identifiers
-from oversafe.protect.sanitizer import NHSSanitizer
-from oversafe.protect.smote_dp import SMOTEDP
-from oversafe.protect.umap_smotenc import UMAPSMOTENC
+from oversafe.protect.samplers.private_smote import PrivateSMOTE
+from oversafe.protect.samplers.smote_dp import SMOTEDP
+from oversafe.protect.samplers.umap_smotenc import UMAPSMOTENC
 
 __all__ = [
     "ADASYN",

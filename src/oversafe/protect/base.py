@@ -17,17 +17,17 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from oversafe.checks import check_choice, check_count, check_pandas, check_random_state
+from oversafe._core.checks import check_choice, check_count, check_pandas, check_random_state
+from oversafe._core.errors import InputError
 from oversafe.data.cells import places_of, was_read_by
 from oversafe.data.column import as_cells, as_frame, as_series, value_keys
+from oversafe.data.infer_objects import are_dates, as_objects
 from oversafe.data.labels import as_labels, check_labels, in_order
-from oversafe.data.objects import are_dates, as_objects
 from oversafe.data.schema import Schema, check_given_schema, check_table, features_of, texts_read
-from oversafe.errors import InputError
+from oversafe.privacy.call_context import context_of, warn_if_tuned
 from oversafe.privacy.guarantee import STRICT, UNLABELLED, Guarantee
-from oversafe.privacy.ledger import pay
+from oversafe.privacy.ledger.ledger import pay
 from oversafe.privacy.persons import check_persons, limit_rows
-from oversafe.privacy.surroundings import context_of, warn_if_tuned
 
 Material = tuple[pd.DataFrame, pd.Series]
 # imbalanced-learn's words for balance, of those that make sense where all rows are new.

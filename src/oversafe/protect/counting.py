@@ -10,14 +10,16 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from oversafe.checks import check_count
+from oversafe._core.checks import check_count
+from oversafe._core.errors import InputError
+from oversafe._core.text import listed
 from oversafe.data.bins import Bins
 from oversafe.data.cells import mark_read
 from oversafe.data.column import Column
 from oversafe.data.counts import Counts
 from oversafe.data.schema import Schema, features_of
-from oversafe.errors import InputError
 from oversafe.privacy.accountant import Accountant
+from oversafe.privacy.call_context import CallContext, context_of
 from oversafe.privacy.domains import (
     LABELS_READ,
     Binning,
@@ -29,10 +31,8 @@ from oversafe.privacy.domains import (
     unpaid_domains,
 )
 from oversafe.privacy.guarantee import Guarantee, Relation
-from oversafe.privacy.ledger import DatasetLedger
-from oversafe.privacy.surroundings import CallContext, context_of
+from oversafe.privacy.ledger.ledger import DatasetLedger
 from oversafe.protect.base import Material, Shape, Synthesizer
-from oversafe.text import listed
 
 # Far below one over the number of rows of any table that a person can be in.
 DEFAULT_DELTA = 1e-9
@@ -109,7 +109,7 @@ class CountingSynthesizer(Synthesizer):
             raise InputError(
                 "domains and bins are estimated from tables in memory only; declare them in the schema"
             )
-        from oversafe.data._sources import open_table
+        from oversafe.data.io._sources import open_table
 
         self._caveats, self._word = context_of(self.call_context)
         self._check_strategy()

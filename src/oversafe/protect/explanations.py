@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from oversafe.protect.methods import method_class
+from oversafe.protect.registry import method_class
 
 
 @dataclass(frozen=True)

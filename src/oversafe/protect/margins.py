@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from oversafe._core.errors import InputError
 from oversafe.data.encode import column_codes
 from oversafe.data.schema import Schema
-from oversafe.errors import InputError
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

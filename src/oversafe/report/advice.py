@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from oversafe._core.text import shorten
+from oversafe.auditing.verdict import Finding, Level
 from oversafe.privacy import Voucher
 from oversafe.privacy.guarantee import SEEDED, Guarantee
 from oversafe.privacy.meaning import weakness
-from oversafe.privacy.vouching import NOBODY
-from oversafe.report.verdict import Finding, Level
-from oversafe.text import shorten
+from oversafe.privacy.signing.vouching import NOBODY
 
 _MOST_CHARACTERS = 200
 

@@ -8,12 +8,12 @@ from typing import NamedTuple
 import pandas as pd
 from markupsafe import Markup, escape
 
+from oversafe._core.text import shorten
+from oversafe.auditing.formatting import cell, percent, percent_range
+from oversafe.auditing.picture import READ_BACK, REAL, RELEASED, SHOWN
+from oversafe.auditing.verdict import EXPOSED_FROM, Level
 from oversafe.report.baselines import Rate
-from oversafe.report.cells import cell, percent, percent_range
-from oversafe.report.picture import READ_BACK, REAL, RELEASED, SHOWN
 from oversafe.report.plane import Plane
-from oversafe.report.verdict import EXPOSED_FROM, Level
-from oversafe.text import shorten
 
 _LAMPS: Sequence[tuple[Level, int]] = (("exposed", 17), ("unproven", 45), ("protected", 73))
 _COLOURS = {"exposed": "red", "unproven": "amber", "protected": "green"}

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup, escape
 
-from oversafe.report.comparison import Comparison, Setting
+from oversafe._core.text import shorten, showable
+from oversafe.auditing.comparing.comparison import Comparison, Setting
 from oversafe.report.page import cell, page_environment
 from oversafe.report.plane import Plane, key
-from oversafe.text import shorten, showable
 
 _COLUMNS = (
     ("utility", "utility"),

@@ -15,21 +15,21 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup, escape
 
+from oversafe._core.text import shorten, showable
 from oversafe.attack.base import AttackResult
-from oversafe.attack.release_attacks import ANOTHER_LABEL
+from oversafe.auditing.anonymisation_criteria import CRITERIA, MEANINGS, assess
+from oversafe.auditing.formatting import cell, estimated_cell, percent, percent_range, told_risk
+from oversafe.auditing.picture import REAL
+from oversafe.auditing.plan.attack_steps import ANOTHER_LABEL
+from oversafe.auditing.plan.not_run import by_attack
+from oversafe.auditing.run import FORMAT_VERSION, Audit
+from oversafe.auditing.verdict import EXPOSED_FROM, Finding, copies_of_largest, records_read_out
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.privacy.meaning import allows
 from oversafe.report.advice import advice
-from oversafe.report.audit import FORMAT_VERSION, Audit
 from oversafe.report.baselines import rates, rates_by_secret
-from oversafe.report.cells import cell, estimated_cell, percent, percent_range, told_risk
 from oversafe.report.charts import rate_rows, records_chart, strip, traffic_light
-from oversafe.report.law import CRITERIA, MEANINGS, assess
-from oversafe.report.not_run import by_attack
-from oversafe.report.picture import REAL
-from oversafe.report.verdict import EXPOSED_FROM, Finding, copies_of_largest, records_read_out
 from oversafe.report.words import GLOSSARY, MEANING, words_for
-from oversafe.text import shorten, showable
 
 _MOST_ROWS = 25
 _MOST_COLUMNS = 16

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup, escape
 
-from oversafe.text import shorten
+from oversafe._core.text import shorten
 
 # As many as the style sheet has, "group-0" and so on.
 _GROUPS = 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from oversafe.report.verdict import Level
+from oversafe.auditing.verdict import Level
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ import pandas as pd
 
 from oversafe import audit, protect
 from oversafe.attack import Attack, AttackResult, GroundHog, ReconSMOTE
+from oversafe.auditing import Audit
 from oversafe.learn import PrivateLogisticRegression
 from oversafe.privacy import Guarantee, write_release
 from oversafe.report import (
-    Audit,
     FrontierDisplay,
     MarginalsDisplay,
     MembershipDisplay,

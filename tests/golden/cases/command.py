@@ -17,7 +17,7 @@ from unittest import mock
 
 import pandas as pd
 
-from oversafe.cli import main
+from oversafe.cli.program import main
 from oversafe.data import Schema, read_table
 from oversafe.protect import SMOTE
 from tests.golden.case import case

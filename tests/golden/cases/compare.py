@@ -10,10 +10,10 @@ from typing import Any
 import pandas as pd
 
 from oversafe import compare
-from oversafe.experiment import compare as run_cells
+from oversafe.auditing import Comparison
+from oversafe.auditing.comparing.trials import compare as run_cells
 from oversafe.experiment import run_grid
 from oversafe.protect import GaussianCopula
-from oversafe.report import Comparison
 from tests.golden.case import case
 from tests.golden.cases.audit import _Mine, _shape, _small, _visible
 from tests.golden.output import Output

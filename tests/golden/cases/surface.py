@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 import oversafe
-from oversafe.cli import _command
+from oversafe.cli.program import _command
 from tests.golden.case import case
 from tests.golden.coverage import ROOMS
 from tests.golden.output import Output

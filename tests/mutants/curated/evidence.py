@@ -5,7 +5,7 @@ from tests.mutants.fault import Fault
 _ENDS = "tests/measure/test_epsilon_ends.py"
 _ONE_RUN = "tests/measure/test_claims.py"
 _RATES = "tests/attack/test_rates.py"
-_VERDICT = "tests/report/test_verdict.py"
+_VERDICT = "tests/auditing/test_verdict.py"
 _MANIFEST = "tests/privacy/test_manifest.py"
 _BOUND = "a lower bound on epsilon holds at its confidence"
 _COVERED = "an interval holds the truth as often as it says"
@@ -37,24 +37,24 @@ FAULTS = (
           "ties say nothing", ("tests/measure/test_epsilon_ends.py::test_one_run_learns_nothing_from_ties",)),
     Fault("wilson-confidence", "attack.base:wilson_interval", "0.5 + confidence / 2", "confidence", _COVERED, ("tests/measure/test_epsilon_ends.py::test_wilsons_ends_are_where_the_score_test_rejects",)),
     Fault("wilson-centre", "attack.base:wilson_interval", "share + z * z / (2 * trials)", "share", _COVERED, ("tests/measure/test_epsilon_ends.py::test_wilsons_ends_are_where_the_score_test_rejects",)),
-    Fault("rates-people", "attack.rates:Rate.interval_for_others", "trials = min(self.people, self.attacks)", "trials = self.attacks",
+    Fault("rates-people", "attack.linkage.rates:Rate.interval_for_others", "trials = min(self.people, self.attacks)", "trials = self.attacks",
           "a person who is attacked again counts once", (_RATES,)),
-    Fault("rates-control", "attack.rates:risk_over", "reversed(other.interval_for_others)", "reversed((other.share, other.share))",
+    Fault("rates-control", "attack.linkage.rates:risk_over", "reversed(other.interval_for_others)", "reversed((other.share, other.share))",
           _COVERED, (_RATES,)),
-    Fault("rates-pairs", "attack.rates:paired_interval", "norm.ppf(0.975)", "norm.ppf(0.9)", _COVERED, ("tests/measure/test_epsilon_ends.py::test_intervals_of_pairs_hold_the_truth_nearly_as_often_as_they_say",)),
-    Fault("rates-repeats", "attack.rates:paired_interval", "np.mean(rest**2) * repeats", "np.mean(rest**2)",
+    Fault("rates-pairs", "attack.linkage.rates:paired_interval", "norm.ppf(0.975)", "norm.ppf(0.9)", _COVERED, ("tests/measure/test_epsilon_ends.py::test_intervals_of_pairs_hold_the_truth_nearly_as_often_as_they_say",)),
+    Fault("rates-repeats", "attack.linkage.rates:paired_interval", "np.mean(rest**2) * repeats", "np.mean(rest**2)",
           "a person who is attacked again counts once", (_RATES, _ENDS)),
     # ---- the verdict
-    Fault("verdict-exposed-from", "report.verdict:EXPOSED_FROM", "0.1", "0.2", _EXPOSED, (_VERDICT,)),
-    Fault("verdict-protected-up-to", "report.verdict:PROTECTED_UP_TO", "0.05", "0.09", _PROTECTED, (_VERDICT,)),
-    Fault("verdict-certain-records", "report.verdict:_judge", "if any(f.certain_records for f in findings):", "if False:", _EXPOSED,
+    Fault("verdict-exposed-from", "auditing.verdict:EXPOSED_FROM", "0.1", "0.2", _EXPOSED, (_VERDICT,)),
+    Fault("verdict-protected-up-to", "auditing.verdict:PROTECTED_UP_TO", "0.05", "0.09", _PROTECTED, (_VERDICT,)),
+    Fault("verdict-certain-records", "auditing.verdict:_judge", "if any(f.certain_records for f in findings):", "if False:", _EXPOSED,
           (_VERDICT,)),
-    Fault("verdict-gravest", "report.verdict:_judge", "gravest = max(", "gravest = min(", _EXPOSED, (_VERDICT,)),
-    Fault("verdict-edge", "report.verdict:_judge", "lower >= EXPOSED_FROM", "lower > EXPOSED_FROM", _EXPOSED, (_VERDICT,)),
-    Fault("verdict-against-evidence", "report.verdict:_judge", "weak is None and lower <= PROTECTED_UP_TO", "weak is None", _PROTECTED,
+    Fault("verdict-gravest", "auditing.verdict:_judge", "gravest = max(", "gravest = min(", _EXPOSED, (_VERDICT,)),
+    Fault("verdict-edge", "auditing.verdict:_judge", "lower >= EXPOSED_FROM", "lower > EXPOSED_FROM", _EXPOSED, (_VERDICT,)),
+    Fault("verdict-against-evidence", "auditing.verdict:_judge", "weak is None and lower <= PROTECTED_UP_TO", "weak is None", _PROTECTED,
           (_VERDICT,)),
-    Fault("verdict-identifiers", "report.verdict:judge", "if identifiers:", "if False:", _EXPOSED, ("tests/report/test_audit.py::test_identifiers_of_real_people_expose_a_release",)),
+    Fault("verdict-identifiers", "auditing.verdict:judge", "if identifiers:", "if False:", _EXPOSED, ("tests/auditing/test_audit.py::test_identifiers_of_real_people_expose_a_release",)),
     # ---- manifests
-    Fault("manifest-left-beside", "privacy.manifest:write_release", "manifest_path(path).unlink(missing_ok=True)", "pass",
+    Fault("manifest-left-beside", "privacy.signing.manifest:write_release", "manifest_path(path).unlink(missing_ok=True)", "pass",
           "an old manifest never vouches for a new table", (_MANIFEST,)),
 )  # fmt: skip

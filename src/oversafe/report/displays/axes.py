@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oversafe.errors import import_extra
+from oversafe._core.errors import import_extra
 
 # Red is what leaks, blue what is real, grey what was released; they differ in lightness too.
 LEAK, REAL, RELEASED = "#c8372d", "#1d5fc4", "#8a94a3"

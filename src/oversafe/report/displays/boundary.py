@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
 from oversafe.report.displays.axes import LEAK, REAL, RELEASED, axes_for
 
 _GRID = 80

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from oversafe.checks import check_choice
-from oversafe.errors import InputError
+from oversafe._core.checks import check_choice
+from oversafe._core.errors import InputError
+from oversafe._core.text import shorten
 from oversafe.measure.tradeoff import frontier
 from oversafe.report.displays.axes import LEAK, RELEASED, axes_for
-from oversafe.text import shorten
 
 if TYPE_CHECKING:
-    from oversafe.report.comparison import Comparison
+    from oversafe.auditing.comparing.comparison import Comparison
 
 
 class FrontierDisplay:

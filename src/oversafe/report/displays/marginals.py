@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oversafe.errors import InputError, import_extra
+from oversafe._core.errors import InputError, import_extra
+from oversafe._core.text import shorten
 from oversafe.report.displays.axes import REAL, RELEASED
-from oversafe.text import shorten
 
 _BINS = 20
 _MOST_CATEGORIES = 12

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oversafe.attack.game import MembershipResult
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
+from oversafe.attack.membership.game import MembershipResult
 from oversafe.report.displays.axes import LEAK, RELEASED, axes_for
 
 _STEPS = np.linspace(0, 1, 201)

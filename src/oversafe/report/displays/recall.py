@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oversafe._core.errors import InputError
 from oversafe.attack import ReconSMOTE, neighbour_mutuality, reconstruction_recall_bound
-from oversafe.errors import InputError
 from oversafe.report.displays.axes import LEAK, RELEASED, axes_for
 
 

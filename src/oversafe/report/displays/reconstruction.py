@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oversafe.attack.reconstruction import ReconstructionResult
-from oversafe.errors import InputError
+from oversafe._core.errors import InputError
+from oversafe.attack.geometry.reconstruction import ReconstructionResult
+from oversafe.auditing.picture import best_columns, certain_columns
 from oversafe.report.displays.axes import LEAK, REAL, RELEASED, axes_for
-from oversafe.report.picture import best_columns, certain_columns
 
 _MOST_RECORDS = 300
 

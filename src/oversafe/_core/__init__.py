@@ -1,0 +1,1 @@
+"""What serves every room: errors, checks of arguments, sentences, compiled functions."""

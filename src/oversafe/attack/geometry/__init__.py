@@ -1,0 +1,1 @@
+"""Attacks on interpolated rows: ReconSMOTE, DistinSMOTE and what they are made of."""

@@ -1,0 +1,277 @@
+"""DistinSMOTE: which rows of an augmented table are real."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, Literal
+
+import numpy as np
+
+from oversafe._core.errors import InputError
+from oversafe.attack.base import Attack, AttackResult, wilson_interval
+from oversafe.attack.copies import difference_interval
+from oversafe.attack.geometry.decimals import told_by_decimals
+from oversafe.attack.geometry.noise import lines_at_their_error
+from oversafe.attack.geometry.prepared import prepare
+from oversafe.attack.geometry.recovery import find_records
+from oversafe.attack.geometry.shapes.lines import Lines, find_lines, neighbors_to_search
+from oversafe.attack.geometry.shapes.points import BoolArray, IntArray, Points, as_frame, read_points
+
+# A row in which this many lines end is real beyond doubt, by the argument of the paper's Theorem 2.
+_CERTAIN = 3
+# A rounded row is within this many errors of where it would be.
+_AT = 2.5
+
+
+@dataclass(frozen=True)
+class DistinguishingResult(AttackResult):
+    """Which rows DistinSMOTE takes for real.
+
+    Parameters
+    ----------
+    name, threat, risk, interval, evidence, details
+        See :class:`~oversafe.attack.AttackResult`.
+    is_real : array of bool
+        For each row of the attacked table, whether it is labelled real; not where gaps leave it open.
+    """
+
+    is_real: BoolArray = field(default_factory=lambda: np.empty(0, dtype=bool), repr=False)
+    _point: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False)
+
+    def score(self, truth: Any) -> tuple[float, float]:
+        """Return the precision and the recall of the label "real".
+
+        Parameters
+        ----------
+        truth : array of bool
+            For each row of the attacked table, whether it is real. Exact copies of real rows count as
+            real.
+
+        Returns
+        -------
+        precision : float
+            Share of the rows labelled real that are; nan if none is labelled real.
+        recall : float
+            Share of the real rows that are labelled so; nan if none is real.
+        """
+        real = _with_copies(truth, self._point)
+        found = int((self.is_real & real).sum())
+        claimed, total = int(self.is_real.sum()), int(real.sum())
+        return found / claimed if claimed else math.nan, found / total if total else math.nan
+
+
+class DistinSMOTE(Attack):
+    """Tell the real rows of a table that SMOTE augmented from the synthetic ones.
+
+    Among three rows on one line the middle one is synthetic, since SMOTE places its rows strictly between
+    two real records and three real ones are not collinear. Algorithm 2 of [1]_ removes these rows, and
+    what is left is real. Here the rows that are left are searched again among themselves, however far
+    apart, because the ends of every segment are among them; and a row at a simple fraction of its line
+    stays, because real records on a grid (integers, rounded values) can be collinear. Where the rows fall into some
+    with few decimals and others with all that a float holds, in several columns at once, that tells them apart too.
+
+    Parameters
+    ----------
+    n_neighbors : int or "auto"
+        How many neighbours of each row to search for lines. "auto" takes ``2 * k_neighbors * ratio``
+        as in the paper if ``ratio`` is given, else 1000 (fewer above 20,000 rows).
+    k_neighbors : int
+        The number of neighbours that SMOTE used, as far as known.
+    ratio : float, optional
+        Majority rows per minority row in the real table, if known.
+    tolerance : float, optional
+        Error of the released values as a share of their column's range. By default it follows from the
+        precision of the columns' dtypes, from their decimals, and from the rows themselves.
+    n_jobs : int, optional
+        Number of threads, as in joblib.
+
+    See Also
+    --------
+    ReconSMOTE : Recovers the real records when only the synthetic rows are released.
+
+    References
+    ----------
+    .. [1] "SMOTE and Mirrors: Exposing Privacy Leakage from Synthetic Minority Oversampling", Section 4.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from imblearn.over_sampling import SMOTE
+    >>> from oversafe.attack import DistinSMOTE
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1020, 4))
+    >>> y = np.repeat([0, 1], [1000, 20])
+    >>> X_augmented, y_augmented = SMOTE(random_state=0).fit_resample(X, y)
+    >>> result = DistinSMOTE().run(X_augmented[y_augmented == 1])
+    >>> result.score(np.arange(1000) < 20)
+    (1.0, 1.0)
+    """
+
+    def __init__(
+        self,
+        n_neighbors: int | Literal["auto"] = "auto",
+        *,
+        k_neighbors: int = 5,
+        ratio: float | None = None,
+        tolerance: float | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.k_neighbors = k_neighbors
+        self.ratio = ratio
+        self.tolerance = tolerance
+        self.n_jobs = n_jobs
+
+    def run(self, X: Any, truth: Any = None) -> DistinguishingResult:
+        """Label each row of the minority class as real or synthetic.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n_rows, n_columns)
+            The released minority rows, real and synthetic.
+        truth : array of bool, optional
+            For each row, whether it is real. With it the risk is the true positive rate minus the false
+            positive rate; without, the share of the rows labelled real in which at least three lines
+            end, which makes them real beyond doubt.
+
+        Returns
+        -------
+        DistinguishingResult
+            The labels. ``details["risk_basis"]`` is "truth" or "estimate". A table without lines keeps
+            the paper's labels (all real), at risk 0: there was nothing to tell apart.
+
+        Raises
+        ------
+        InputError
+            If the table is empty, not two-dimensional, or has infinite values.
+        """
+        started = perf_counter()
+        given, table = as_frame(X), prepare(X)
+        points = read_points(table.frame, self.tolerance)
+        n_neighbors = neighbors_to_search(points, self.n_neighbors, self.k_neighbors, self.ratio)
+        points, lines = lines_at_their_error(points, n_neighbors, self.tolerance, self.n_jobs)
+        if points.exact:
+            found = _search(points, lines, n_neighbors, self.n_jobs)
+            synthetic, ends = _inside_and_ends(points, found)
+        else:
+            found = [lines]
+            synthetic, ends = _between_and_at_records(points, lines, self.n_jobs)
+        # Rows with gaps in the columns used are judged by their decimals alone.
+        judged = np.isin(np.arange(len(given)), table.rows)
+        is_real, ends_of_row = np.zeros(len(given), dtype=bool), np.zeros(len(given), dtype=np.int64)
+        is_real[table.rows], ends_of_row[table.rows] = ~synthetic[points.row], ends[points.row]
+        certain = is_real & (ends_of_row >= _CERTAIN)
+        told = told_by_decimals(given)
+        if told is not None:
+            judged |= told.real | told.added
+            is_real = (is_real | told.real) & ~told.added
+            certain = (certain | told.real) & ~told.added
+
+        n_lines = sum(len(lines) for lines in found)
+        details: dict[str, Any] = {
+            "lines": n_lines,
+            "labelled_real": int(is_real.sum()),
+            "labelled_synthetic": int((judged & ~is_real).sum()),
+            "certain": int(certain.sum()),
+            "told_by_decimals": () if told is None else tuple(str(name) for name in told.columns),
+            "n_neighbors": n_neighbors,
+            "tolerance": points.noise,
+            "columns_left_out": points.left_out,
+            "why_left_out": table.why_left_out(points.left_out),
+            "rows_left_out": int((~judged).sum()),
+        }
+        # Rows that are left out equal none but themselves.
+        point = len(points.values) + np.arange(len(given))
+        point[table.rows] = points.row
+        if points.reason is not None:
+            details["reason"] = points.reason
+        if truth is None:
+            details["risk_basis"] = "estimate"
+            successes, trials = details["certain"], details["labelled_real"]
+            risk = successes / trials if trials else 0.0
+            interval = wilson_interval(successes, trials)
+        else:
+            details["risk_basis"] = "truth"
+            real = _with_copies(truth, point)
+            hits, total = int((is_real & real).sum()), int((judged & real).sum())
+            false, others = int((is_real & ~real).sum()), int((judged & ~real).sum())
+            details["precision"] = hits / (hits + false) if hits + false else math.nan
+            details["recall"] = hits / total if total else math.nan
+            risk = max(0.0, hits / total - false / others) if total and others else 0.0
+            low, high = difference_interval(hits, total, false, others)
+            interval = max(0.0, low), max(0.0, high)
+        details["seconds"] = perf_counter() - started
+
+        shown = is_real & (n_lines > 0 or told is not None)
+        evidence = given.loc[shown].copy()
+        evidence.insert(evidence.shape[1], "lines", ends_of_row[shown], allow_duplicates=True)
+        return DistinguishingResult(
+            name="DistinSMOTE",
+            threat="distinguishing",
+            risk=risk,
+            interval=interval,
+            evidence=evidence,
+            details=details,
+            is_real=is_real,
+            _point=point,
+        )
+
+
+def _search(points: Points, lines: Lines, n_neighbors: int, n_jobs: int | None) -> list[Lines]:
+    """Return the lines of the table, then those among the rows that no line has explained."""
+    found = [lines]
+    synthetic = np.zeros(len(points.values), dtype=bool)
+    searched = np.zeros(len(points.values), dtype=np.int64)
+    while len(found[-1]):
+        synthetic[found[-1].indices[found[-1].interpolated]] = True
+        left = np.flatnonzero(~synthetic)
+        if len(left) < 3:
+            break
+        # Rows farther apart than the neighbours searched before; as many as the same time allows.
+        reach = max(n_neighbors, 20_000_000 // len(left))
+        found.append(find_lines(points, reach, among=left, searched=searched, n_jobs=n_jobs))
+    return found
+
+
+def _inside_and_ends(points: Points, found: list[Lines]) -> tuple[BoolArray, IntArray]:
+    """Return which points lie inside lines, and how many lines end in each."""
+    synthetic = np.zeros(len(points.values), dtype=bool)
+    ends = np.zeros(len(points.values), dtype=np.int64)
+    for lines in found:
+        synthetic[lines.indices[lines.interpolated]] = True
+        np.add.at(ends, lines.indices[lines.indptr[:-1]], 1)
+        np.add.at(ends, lines.indices[lines.indptr[1:] - 1], 1)
+    return synthetic, ends
+
+
+def _between_and_at_records(points: Points, lines: Lines, n_jobs: int | None) -> tuple[BoolArray, IntArray]:
+    """Return which points lie on lines or between recovered records, and how many lines end in each.
+
+    Within errors a row may seem to be inside a line that ends in it; the records tell.
+    """
+    records = find_records(points, lines, min_lines=None, go_on=True, n_jobs=n_jobs)
+    synthetic, ends = _inside_and_ends(points, [lines])
+    synthetic |= records.segments[:, 0] >= 0
+    ends[:] = 0
+    for number, place in enumerate(records.places):
+        distance = np.linalg.norm(points.values - place, axis=1)
+        nearest = int(distance.argmin())
+        if distance[nearest] <= records.radius[number] + _AT * points.noise:
+            synthetic[nearest] = False
+            ends[nearest] = records.support[number]
+    return synthetic, ends
+
+
+def _with_copies(truth: Any, point: IntArray) -> BoolArray:
+    """Return which rows are real or equal to a real row."""
+    truth = np.asarray(truth)
+    if truth.shape != point.shape or truth.dtype.kind not in "bi":
+        raise InputError(
+            f"truth has shape {truth.shape} and dtype {truth.dtype}, expected one boolean for each of the "
+            f"{len(point)} rows"
+        )
+    real = np.zeros(int(point.max()) + 1, dtype=bool)
+    real[point[truth.astype(bool)]] = True
+    return real[point]

@@ -1,0 +1,515 @@
+"""ReconSMOTE: the real records behind a synthetic table, from where its lines meet."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from oversafe._core.errors import InputError
+from oversafe.attack.base import Attack, AttackResult, wilson_interval
+from oversafe.attack.geometry.identify_sampler import recognise
+from oversafe.attack.geometry.matching import EQUAL, match_records
+from oversafe.attack.geometry.noise import lines_at_their_error
+from oversafe.attack.geometry.prepared import prepare
+from oversafe.attack.geometry.recovery import Recovered, find_records
+from oversafe.attack.geometry.shapes.lines import neighbors_to_search, random_axis
+from oversafe.attack.geometry.shapes.points import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Points,
+    as_frame,
+    read_points,
+)
+from oversafe.attack.geometry.shapes.segments import WIDTH_OF_SPREAD, shares_of
+
+# Half a unit.
+_WHOLE = 0.5
+# Records are taken to lie within this many times the range of the released values, either side of its middle.
+_WIDEST = 5.0
+
+
+@dataclass(frozen=True)
+class ReconstructionResult(AttackResult):
+    """The records that ReconSMOTE recovered.
+
+    Parameters
+    ----------
+    name, threat, risk, interval, evidence, details
+        See :class:`~oversafe.attack.AttackResult`.
+    records : DataFrame or array
+        One recovered record per row, in the columns, order and units of the attacked table. Columns
+        that took no part (neither numbers nor dates, or with too many missing values) are missing, unless they
+        are constant.
+    support : array of int
+        How many lines end in each record, or from how many known records a ray leads to it.
+    radius : array of float
+        How far a value of each record may be from the true one, as a share of its column's range; columns that
+        were filled in are not counted.
+    errors : DataFrame
+        How far each value may be from the true one, in the table's units; for dates in days, or in the largest unit
+        of which all are multiples.
+    estimated : DataFrame
+        Which values are estimates: those of coarser columns (whole numbers beside floats) that the released rows leave
+        open, and values of columns with gaps that may have been filled in. All other values are read, to within their
+        errors.
+    """
+
+    records: Any = field(default=None, repr=False)
+    support: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False)
+    radius: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
+    errors: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
+    estimated: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
+    _ranges: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
+    _segments: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64), repr=False)
+    _shares: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
+    _filled_in: BoolArray = field(default_factory=lambda: np.empty(0, dtype=bool), repr=False)
+    _units: dict[int, pd.Timedelta] = field(default_factory=dict, repr=False)
+
+    def score(self, X_real: Any, tolerance: float | None = None) -> tuple[float, float]:
+        """Return the precision and the recall of the recovered records.
+
+        Parameters
+        ----------
+        X_real : DataFrame or array
+            The real records, with the columns of the attacked table. Equal records count once.
+        tolerance : float, optional
+            A record is recovered when every value is right within this share of the column's range. By
+            default within a millionth of it, or the stated error where that is larger; values that are told as
+            estimates may then be off, if most values are right.
+
+        Returns
+        -------
+        precision : float
+            Share of the recovered records that are real; nan if nothing was recovered.
+        recall : float
+            Share of the distinct real records that were recovered.
+        """
+        nearest, found, _ = match_records(
+            self.records,
+            self.errors,
+            self.estimated,
+            self._ranges,
+            self._filled_in,
+            X_real,
+            tolerance,
+            self._units,
+        )
+        precision = float((nearest >= 0).mean()) if len(nearest) else math.nan
+        return precision, float(found.mean())
+
+    def proof(self, record: int) -> pd.DataFrame:
+        """Return the released rows that lie on straight lines through a recovered record.
+
+        Parameters
+        ----------
+        record : int
+            The record's number, from 0.
+
+        Returns
+        -------
+        DataFrame
+            One row per released row: ``line`` (its number, from 0), ``to`` (the recovered record at the other
+            end), ``row`` (its number in the attacked table), ``share`` (how far it is on the way from this
+            record, 0, to the other, 1).
+        """
+        if not 0 <= record < len(self.support):
+            raise InputError(
+                f"record {record!r} was asked for; {len(self.support)} were recovered, numbered from 0"
+            )
+        row, side = np.nonzero(self._segments == record)
+        other = self._segments[row, 1 - side]
+        share = np.where(side == 0, self._shares[row], 1 - self._shares[row])
+        table = pd.DataFrame({"to": other, "row": row, "share": share}).sort_values(["to", "share"])
+        table.insert(0, "line", pd.factorize(table["to"])[0])
+        return table.reset_index(drop=True)
+
+
+class ReconSMOTE(Attack):
+    """Reconstruct the real records from which SMOTE made a table.
+
+    Synthetic rows lie on segments between real records. Three of them on one line give the line away,
+    and the lines that end in the same record meet there. Algorithm 3 of [1]_ keeps the intersections on
+    at least three lines. Here an intersection must also be an end of its lines, beyond or at their
+    outermost rows, and each end of a line belongs to one record: the one where the stretches without
+    rows are the most plausible. This leaves out the chance meetings of lines between the points of a
+    grid, such as one-hot encoded or rounded columns.
+
+    Parameters
+    ----------
+    n_neighbors : int or "auto"
+        How many neighbours of each row to search for lines. "auto" takes ``2 * k_neighbors * ratio``
+        as in the paper if ``ratio`` is given, else 1000 (fewer above 20,000 rows).
+    k_neighbors : int
+        The number of neighbours that SMOTE used, as far as known.
+    ratio : float, optional
+        Majority rows per minority row in the real table, if known.
+    min_lines : int, optional
+        How many lines must end in a record. By default three, as in the paper, and two where the lines are
+        in general position: they move in three and more columns, and do not cross elsewhere.
+    expand : bool
+        Whether to go on from the records where lines meet: real values lie on grids (decimals, whole
+        numbers, 0 and 1), so that one released row and one known record give the record at the other end.
+        Without it the attack stops where the paper's does.
+    tolerance : float, optional
+        Error of the released values as a share of their column's range. By default it follows from the
+        precision of the columns' dtypes, from their decimals, and from the rows themselves.
+    n_jobs : int, optional
+        Number of threads, as in joblib.
+
+    See Also
+    --------
+    DistinSMOTE : Tells the real rows of an augmented table from the synthetic ones.
+    ExactCopies : Counts the real rows that stand in a release verbatim.
+
+    References
+    ----------
+    .. [1] "SMOTE and Mirrors: Exposing Privacy Leakage from Synthetic Minority Oversampling", Section 4.3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from imblearn.over_sampling import SMOTE
+    >>> from oversafe.attack import ReconSMOTE
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1020, 4))
+    >>> y = np.repeat([0, 1], [1000, 20])
+    >>> X_augmented, y_augmented = SMOTE(random_state=0).fit_resample(X, y)
+    >>> result = ReconSMOTE().run(X_augmented[1020:])
+    >>> result.score(X[y == 1])
+    (1.0, 1.0)
+    """
+
+    def __init__(
+        self,
+        n_neighbors: int | Literal["auto"] = "auto",
+        *,
+        k_neighbors: int = 5,
+        ratio: float | None = None,
+        min_lines: int | None = None,
+        expand: bool = True,
+        tolerance: float | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.k_neighbors = k_neighbors
+        self.ratio = ratio
+        self.min_lines = min_lines
+        self.expand = expand
+        self.tolerance = tolerance
+        self.n_jobs = n_jobs
+
+    def run(self, X: Any, real: Any = None) -> ReconstructionResult:
+        """Recover real records from the synthetic rows of the minority class.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n_rows, n_columns)
+            The released minority rows. Rows of the real table may be among them.
+        real : DataFrame or array, optional
+            The real minority records. With them the risk is the share of distinct records recovered;
+            without, it is estimated by the share of the released rows on lines that end in a recovered
+            record.
+
+        Returns
+        -------
+        ReconstructionResult
+            The recovered records. ``details["risk_basis"]`` is "recall" or "estimate".
+
+        Raises
+        ------
+        InputError
+            If the table is empty, not two-dimensional, or has infinite values.
+        """
+        started = perf_counter()
+        if self.min_lines is not None and self.min_lines < 2:
+            raise InputError(f"min_lines is {self.min_lines}; lines meet from 2 on, the paper takes 3")
+        given, table = as_frame(X), prepare(X)
+        points = read_points(table.frame, self.tolerance)
+        n_neighbors = neighbors_to_search(points, self.n_neighbors, self.k_neighbors, self.ratio)
+        points, lines = lines_at_their_error(points, n_neighbors, self.tolerance, self.n_jobs)
+        records = find_records(points, lines, min_lines=self.min_lines, go_on=self.expand, n_jobs=self.n_jobs)
+        places, radius = records.places, records.radius
+        released = _released_row(places, radius, points)
+
+        copies = np.bincount(points.row, minlength=len(points.values))
+        on_lines = np.unique(lines.indices)
+        on_ending = np.flatnonzero(records.segments[:, 0] >= 0)
+        if records.rows:
+            on_ending = np.union1d(on_ending, np.concatenate(records.rows))
+        frame, errors, estimated = _in_units(records, released, points)
+        if len(table.rows) < len(given) or table.gaps:
+            estimated |= _perhaps_filled(frame, released, given)
+        ranges = _ranges(points)
+        filled_in = np.isin(np.arange(len(ranges)), list(points.coarse))
+        measured = np.flatnonzero((ranges > 0) & ~filled_in)
+        stated = (errors.iloc[:, measured] / ranges[measured]).max(axis=1).to_numpy(dtype=float)
+        findings = pd.DataFrame(
+            {
+                "lines": records.support,
+                "released_rows": np.array([copies[those].sum() for those in records.rows], dtype=np.int64),
+                "radius": stated,
+                "found_by": records.found_by,
+                "columns_read": (frame.notna() & ~estimated).sum(axis=1).to_numpy(dtype=np.int64),
+                "estimated": _names_of(estimated),
+            }
+        )
+        details: dict[str, Any] = {
+            "lines": len(lines),
+            "points_on_lines": int(copies[on_lines].sum()),
+            "released": int((released >= 0).sum()),
+            "found_by_grid": records.found_by.count("grid"),
+            "found_by_rays": records.found_by.count("rays"),
+            "n_neighbors": n_neighbors,
+            "tolerance": points.noise,
+            "columns_left_out": points.left_out,
+            "why_left_out": table.why_left_out(points.left_out),
+            "rows_left_out": len(given) - len(table.rows),
+            "columns": frame.shape[1],
+            "columns_filled_in": tuple(points.frame.columns[position] for position in points.coarse),
+            "columns_estimated": tuple(frame.columns[estimated.any().to_numpy()]),
+            "read_in_all_columns": int((findings["columns_read"] == frame.shape[1]).sum()),
+        }
+        kind = recognise(points, lines, records)
+        details["kind"], details["kind_reason"] = kind.name, kind.sentence
+        details["k_neighbors"], details["mutuality"] = kind.k_neighbors, kind.mutuality
+        details["recall_bound"] = kind.recall_bound
+        if not len(places):
+            details["reason"] = points.reason or kind.sentence
+        if real is None:
+            details["risk_basis"] = "estimate"
+            successes, trials = int(copies[on_ending].sum()), len(points.row)
+        else:
+            nearest, found, blank = match_records(
+                table.restored(frame, given), errors, estimated, ranges, filled_in, real, None, table.units
+            )
+            findings["real_row"] = nearest
+            details["precision"] = float((nearest >= 0).mean()) if len(nearest) else math.nan
+            details["recall"] = float(found.mean())
+            details["recovered"] = int(found.sum())
+            details["distinct_real"] = len(found)
+            details["real_with_a_blank"] = int(blank.sum())
+            details["risk_basis"] = "recall"
+            successes, trials = int(found.sum()), len(found)
+        details["seconds"] = perf_counter() - started
+        frame = table.restored(frame, given)
+        segments = np.full((len(given), 2), -1, dtype=np.int64)
+        segments[table.rows] = records.segments[points.row]
+        shares = np.full(len(given), np.nan)
+        shares[table.rows] = shares_of(points.values, records.segments, places)[points.row]
+        return ReconstructionResult(
+            name="ReconSMOTE",
+            threat="reconstruction",
+            risk=successes / trials,
+            interval=wilson_interval(successes, trials),
+            evidence=pd.concat([frame, findings], axis=1),
+            details=details,
+            records=frame if isinstance(X, pd.DataFrame) else frame.to_numpy(),
+            support=records.support,
+            radius=stated,
+            errors=errors,
+            estimated=estimated,
+            _ranges=ranges,
+            _segments=segments,
+            _shares=shares,
+            _filled_in=filled_in,
+            _units=table.units,
+        )
+
+
+def _released_row(places: FloatArray, radius: FloatArray, points: Points) -> IntArray:
+    """Return the row of the release that each record is, or -1."""
+    if not len(places):
+        return np.empty(0, dtype=np.int64)
+    if not points.exact:
+        return np.full(len(places), -1, dtype=np.int64)
+    # Equal rows have equal places on any axis.
+    axis = random_axis(places.shape[1])
+    along, wanted = points.values @ axis, places @ axis
+    order = np.argsort(along)
+    reach = 4 * radius + points.noise
+    start = np.searchsorted(along[order], wanted - reach)
+    stop = np.searchsorted(along[order], wanted + reach, side="right")
+    result = np.full(len(places), -1, dtype=np.int64)
+    first_row = np.unique(points.row, return_index=True)[1]
+    for number in np.flatnonzero(stop > start):
+        close = order[start[number] : stop[number]]
+        distance = np.linalg.norm(points.values[close] - places[number], axis=1)
+        if distance.min() <= reach[number]:
+            result[number] = first_row[close[distance.argmin()]]
+    return result
+
+
+def _in_units(
+    records: Recovered, released: IntArray, points: Points
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Return the records in the table's columns and units, the errors of their values, and which are estimates."""
+    table, places = points.frame, records.places
+    columns: dict[int, Any] = {}
+    errors: dict[int, Any] = {}
+    estimated = pd.DataFrame(False, index=range(len(places)), columns=range(table.shape[1]))
+    for position in range(table.shape[1]):
+        column = table.iloc[:, position]
+        value, dtype = np.nan, "float" if pd.api.types.is_numeric_dtype(column.dtype) else "object"
+        errors[position] = np.full(len(places), np.nan)
+        if position in points.coarse:
+            columns[position], errors[position], estimated[position] = _filled_in(
+                records, column.to_numpy(dtype=float), points.coarse[position], released, points
+            )
+            continue
+        if _is_constant(column):
+            value, dtype = column.iloc[0], column.dtype
+            errors[position] = np.zeros(len(places))
+        columns[position] = pd.Series([value] * len(places), dtype=dtype)
+    for at, position in enumerate(points.columns.tolist()):
+        given = table.iloc[:, position].to_numpy(dtype=float)
+        scaled_back = points.low[at] + places[:, at] * points.span[at]
+        if points.errors[position] == _WHOLE and (given == np.round(given)).all():
+            # All rows were cut off towards 0, and with them the records.
+            moved = scaled_back + 0.5 * np.sign(scaled_back)
+            scaled_back = (
+                moved if len(moved) and _from_whole(moved) < _from_whole(scaled_back) else scaled_back
+            )
+        columns[position] = np.where(released >= 0, given[released], scaled_back)
+        errors[position] = records.radius * points.span[at]
+    frame, error_frame = pd.DataFrame(columns), pd.DataFrame(errors)
+    frame.columns = error_frame.columns = estimated.columns = table.columns
+    return frame, error_frame, estimated
+
+
+def _perhaps_filled(records: pd.DataFrame, released: IntArray, given: pd.DataFrame) -> pd.DataFrame:
+    """Return which values may be what a sampler put in place of a missing one.
+
+    Samplers fill the gaps of a column with one value and move rows towards it. So the value is doubted that most of
+    the records share, if several do; of a record that is not in the release while others are, all values.
+    """
+    doubtful = pd.DataFrame(False, index=records.index, columns=records.columns)
+    hidden = released < 0
+    gaps = [p for p in np.flatnonzero(given.isna().any().to_numpy()) if records.iloc[:, p].notna().any()]
+    for position in gaps:
+        column = records.iloc[:, position]
+        # Text that all rows without gaps share is known of the records too.
+        is_number = pd.api.types.is_numeric_dtype(column.dtype)
+        values = (column if is_number else pd.Series(pd.factorize(column)[0])).to_numpy(dtype=float)
+        rounded = np.round(values / max(EQUAL * np.ptp(values), 1e-300))
+        shared, counts = np.unique(rounded[hidden], return_counts=True)
+        if len(counts) and counts.max() > 1:
+            doubtful.isetitem(position, hidden & (rounded == shared[counts.argmax()]))
+    if not hidden.all():
+        unclear = hidden & ~doubtful.iloc[:, gaps].any(axis=1).to_numpy(dtype=bool)
+        for position in gaps:
+            doubtful.isetitem(position, doubtful.iloc[:, position].to_numpy() | unclear)
+    return doubtful
+
+
+def _names_of(chosen: pd.DataFrame) -> list[str]:
+    """Return for each row the names of the columns that are chosen in it, in one text."""
+    names = [str(name) for name in chosen.columns]
+    return [", ".join(name for name, own in zip(names, row, strict=True) if own) for row in chosen.to_numpy()]
+
+
+def _filled_in(
+    records: Recovered, column: FloatArray, error: float, released: IntArray, points: Points
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Return what the records have in a column that took no part in the geometry, its errors, and what is estimated.
+
+    A record that stands in the release has the value that stands there. Of the others the rows between them
+    say between which values they lie, and where one whole number is left, it is the record's.
+    """
+    given = column[np.unique(points.row, return_index=True)[1]]
+    value, stated = records.refined.values(given, error)
+    if not len(value):
+        return value, stated, np.zeros(0, dtype=bool)
+    whole = error < 2 * _WHOLE and bool((given == np.round(given)).all())
+    own_error = 0.0 if whole else error
+    as_released = _values_of_released(column, released, points)
+    stands = ~np.isnan(as_released)
+    middle, spread = (given.min() + given.max()) / 2, float(np.ptp(given))
+    lower = np.where(stands, as_released - own_error, middle - _WIDEST * spread)
+    upper = np.where(stands, as_released + own_error, middle + _WIDEST * spread)
+    slack = spread * _errors_of_shares(records, points)
+    found = _between(records, given[records.refined.rows], error, slack, (lower, upper), whole)
+    if found is None:
+        return np.where(stands, as_released, value), np.where(stands, own_error, stated), ~stands
+    lower, upper = found
+    value = np.clip(value, lower, upper)
+    stated = np.maximum(upper - value, value - lower)
+    unknown = stated >= spread
+    # As exact as the release is elsewhere, or the one whole number that is left.
+    estimated = (stated > (0.0 if whole else error * (1 + 1e-9))) & ~stands
+    return np.where(unknown, middle, value), np.where(unknown, spread, stated), estimated
+
+
+def _between(
+    records: Recovered,
+    given: FloatArray,
+    error: float,
+    slack: FloatArray,
+    known: tuple[FloatArray, FloatArray],
+    whole: bool,
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return between which values the records lie, however their rows' numbers were shortened; None if nohow."""
+    intervals = records.refined.intervals
+    if whole:
+        # What contradicts itself was not done.
+        nothing, sign = np.zeros(len(given)), np.sign(given)
+        rounded = (nothing - _WHOLE, nothing + _WHOLE)
+        cut_off = (np.where(sign > 0, 0.0, -1.0), np.where(sign < 0, 0.0, 1.0))
+        # Of negative numbers alone this differs from the last by one everywhere, so it is not even thought of
+        # unless that is refuted: casting a number to a whole one cuts off towards 0.
+        cut_off_downwards = (nothing, nothing + 1.0)
+        for ways in ((rounded, cut_off), (cut_off_downwards,)):
+            found = [
+                those
+                for below, above in ways
+                if (those := intervals(given + below - slack, given + above + slack, known, whole=True))
+                is not None
+            ]
+            if found:
+                return np.min([low for low, _ in found], axis=0), np.max([high for _, high in found], axis=0)
+        error = 1.0
+    return intervals(given - error - slack, given + error + slack, known, whole=False)
+
+
+def _values_of_released(column: FloatArray, released: IntArray, points: Points) -> FloatArray:
+    """Return the value of each record that stands in the release; nan where it does not, or rows disagree."""
+    n = len(points.values)
+    lowest, highest = np.full(n, np.inf), np.full(n, -np.inf)
+    np.minimum.at(lowest, points.row, column)
+    np.maximum.at(highest, points.row, column)
+    point = points.row[released]
+    return np.where((released >= 0) & (lowest[point] == highest[point]), column[released], np.nan)
+
+
+def _errors_of_shares(records: Recovered, points: Points) -> FloatArray:
+    """Return how far each row on a segment may be from its place there, as a share of the segment."""
+    refined = records.refined
+    if points.exact or not len(refined.rows):
+        return np.zeros(len(refined.rows))
+    start, end = refined.weights.indices.reshape(-1, 2).T
+    length = np.linalg.norm(refined.places[start] - refined.places[end], axis=1)
+    error = WIDTH_OF_SPREAD * points.noise + refined.radius[start] + refined.radius[end]
+    return error / np.maximum(length, 1e-300)
+
+
+def _from_whole(values: FloatArray) -> float:
+    return float(np.abs(values - np.round(values)).mean())
+
+
+def _ranges(points: Points) -> FloatArray:
+    """Return the range of each column in which records are compared; nan for those that took no part."""
+    ranges = np.full(points.frame.shape[1], np.nan)
+    for position in points.numeric:
+        column = points.frame.iloc[:, position].to_numpy(dtype=float)
+        ranges[position] = np.ptp(column)
+    return ranges
+
+
+def _is_constant(column: pd.Series) -> bool:
+    first = column.iloc[0]
+    return bool(pd.api.types.is_scalar(first) and column.notna().all() and (column == first).all())

@@ -1,0 +1,1 @@
+"""Points, lines and rays in many dimensions, and where they meet."""

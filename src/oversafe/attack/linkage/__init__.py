@@ -1,0 +1,1 @@
+"""Linkability, singling out and attribute inference, and their rates."""

@@ -1,0 +1,1 @@
+"""Attacks that tell whose record was in the training table."""

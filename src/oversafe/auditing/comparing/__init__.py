@@ -1,0 +1,1 @@
+"""Protections of one table beside each other."""

@@ -1,0 +1,1 @@
+"""Which attack is run on what, and what is not run."""

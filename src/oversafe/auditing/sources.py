@@ -1,0 +1,46 @@
+"""The files and databases that an audit was made from: what they are called, and what it takes to repeat it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from oversafe import __version__
+from oversafe._core.text import without_password
+from oversafe.auditing.plan.attack_steps import AUDIT_SEED
+
+
+def file_name(source: str | Path) -> str:
+    """Return what a report calls a file, or a table in a database, whose address may hold a password."""
+    return str(source).rpartition("#")[2] if "://" in str(source) else Path(source).name
+
+
+def repeat_settings(
+    sources: Mapping[str, Any], label: str, time_limit: float | None, max_epsilon: float
+) -> dict[str, Any]:
+    """Return what it takes to repeat an audit; of a database's address, without its password."""
+    import platform
+    from importlib.metadata import version
+
+    named = {what: source for what, source in sources.items() if isinstance(source, str | Path)}
+    return {
+        "oversafe": __version__,
+        "python": platform.python_version(),
+        **{package: version(package) for package in ("numpy", "pandas", "scikit-learn")},
+        "label": label,
+        "time_limit": time_limit,
+        "max_epsilon": max_epsilon,
+        "seed": AUDIT_SEED,
+        **{what: without_password(source) for what, source in named.items()},
+        "sha256": {what: digest for what, source in named.items() if (digest := _sha256(source)) is not None},
+    }
+
+
+def _sha256(source: str | Path) -> str | None:
+    """Return the fingerprint of a file; a folder or a database has none."""
+    if "://" in str(source) or not Path(source).is_file():
+        return None
+    with Path(source).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

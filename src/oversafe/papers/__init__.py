@@ -1,0 +1,5 @@
+"""The five papers: their tables, published and measured."""
+
+from oversafe.papers.reproduction import Reproduction, reproduce
+
+__all__ = ["Reproduction", "reproduce"]

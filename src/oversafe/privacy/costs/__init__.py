@@ -1,0 +1,1 @@
+"""What oversampling and bagging cost: groups, neighbours in space, budgets."""

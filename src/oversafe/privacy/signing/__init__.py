@@ -1,0 +1,1 @@
+"""Manifests, their signatures, and who vouches for a release."""

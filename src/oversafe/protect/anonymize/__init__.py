@@ -1,0 +1,1 @@
+"""Anonymization by grouping, suppression and swapping."""

@@ -1,0 +1,1 @@
+"""Synthesizers that train neural networks."""

@@ -1,0 +1,1 @@
+"""Synthesizers that learn counts of a few columns at a time."""

@@ -1,0 +1,1 @@
+"""Samplers: they keep real rows and draw new ones between them."""
