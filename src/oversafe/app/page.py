@@ -122,19 +122,15 @@ def _protect(st: Any, limit: int) -> None:
             help="Of each person at most so many rows are used, drawn at random; the promise is for every person.",
         )
     if st.button("Protect", type="primary"):
+        st.session_state.pop("protected", None)
+        st.session_state["notes"] = notes = []
+        content = st.session_state["table"].getvalue()
         with _progress(st, f"Protecting with {method}") as show:
             try:
-                real = table
-                if schema is not None:
-                    # Read again as the schema says, so that no row decides how the others are read.
-                    content = st.session_state["table"].getvalue()
-                    real, odd = work.read_declared_upload(
-                        given[0], content, limit, schema, drop, label, method
-                    )
-                    for sentence in odd:
-                        _say(st.warning, sentence)
-                release = work.protect_table(
-                    real,
+                protected = work.protect_upload(
+                    given[0],
+                    content,
+                    limit,
                     label,
                     method=method,
                     epsilon=epsilon,
@@ -142,29 +138,35 @@ def _protect(st: Any, limit: int) -> None:
                     schema=schema,
                     rows_per_person=rows_per_person,
                     drop=drop,
+                    on_note=notes.append,
                     on_progress=lambda step, share: show(step, share / 2),
                 )
+                real = table
+                if schema is not None:
+                    # Read again as the schema says, so that no row decides how the others are read.
+                    real = work.read_declared_upload(given[0], content, limit, schema, drop, label, method)
                 from oversafe.auditing import audit
 
                 found = audit(
-                    release.table,
+                    protected.release.table,
                     label,
-                    real=real[list(release.table.columns)],
-                    guarantee=release.vouched,
+                    real=real[list(protected.release.table.columns)],
+                    guarantee=protected.vouched,
                     name="release.csv",
                     on_progress=lambda step, share: show(step, 0.5 + share / 2),
                 )
-                st.session_state["protected"] = (release, found)
+                st.session_state["protected"] = (protected, found)
             except _MISTAKES as error:
-                st.session_state.pop("protected", None)
                 _say(st.error, error)
+    for sentence in st.session_state.get("notes", ()):
+        _say(st.warning, sentence)
     if "protected" in st.session_state:
-        release, found = st.session_state["protected"]
-        _say(st.info, release.guarantee)
+        protected, found = st.session_state["protected"]
+        _say(st.info, protected.release.guarantee)
         left, right = st.columns(2)
-        _download(left, "Download the release", release.file, "release.csv", "text/csv")
+        _download(left, "Download the release", protected.file, "release.csv", "text/csv")
         manifest = "release.csv.manifest.json"
-        _download(right, "Download its guarantee", release.manifest, manifest, "application/json")
+        _download(right, "Download its guarantee", protected.manifest, manifest, "application/json")
         _report(st, found, "protected")
 
 
@@ -188,8 +190,8 @@ def _table(st: Any, title: str, key: str, limit: int) -> tuple[str, Any] | None:
         kept = (uploaded.file_id, table)
         st.session_state[f"{key}-table"] = kept
         # What was found belongs to another table now.
-        st.session_state.pop("audit", None)
-        st.session_state.pop("protected", None)
+        for result in ("audit", "protected", "notes"):
+            st.session_state.pop(result, None)
     _say(st.write, f"{len(kept[1])} rows, {kept[1].shape[1]} columns.")
     return uploaded.name, kept[1]
 

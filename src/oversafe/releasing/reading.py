@@ -122,7 +122,9 @@ class Material:
             )
             notes.say(*said, *misread(self.schema, frame, place).values())
             return frame
-        frame = self._given(self.source, least=0).drop(columns=list(self.drop))
+        frame = self._given(self.source, least=0)
+        check_dropped(self.drop, frame.columns)
+        frame = frame.drop(columns=list(self.drop))
         check_columns(self.schema, frame.columns)
         frame, _ = texts_read(frame, None, self.schema)
         if self.drop_unlabelled:

@@ -91,6 +91,6 @@ FAULTS = (
           "vouched(release)", "an audit uses the ledger and the limit that it was given", ("tests/test_cli_keys.py",)),
     Fault("audit-command-limit", "cli.audit:audit", "            max_epsilon=most,\n",
           "", "an audit uses the ledger and the limit that it was given", ("tests/test_cli_keys.py",)),
-    Fault("page-vouched", "app.work:protect_table", "vouched(path)",
-          "Vouched(protector.guarantee_, None)", "the page tells who vouches", ("tests/app/test_work.py",)),
+    Fault("page-vouched", "app.work:protect_upload", "vouched(out)",
+          "Vouched(made.guarantee, None)", "the page tells who vouches", ("tests/app/test_work.py",)),
 )  # fmt: skip
