@@ -9,11 +9,6 @@ from typing import Any
 from oversafe._core.errors import InputError, MissingExtraError
 from oversafe.app.server import DEFAULT_LIMIT
 
-_METHODS = {
-    "mixture": "mixture: all pairs of columns under differential privacy (recommended)",
-    "privbayes": "privbayes: a Bayesian network under differential privacy",
-    "histograms": "histograms: each column by itself under differential privacy",
-}
 _AUDIT, _PROTECT = "Audit a release", "Protect a table"
 _REPORT_HEIGHT = 900
 # What the field takes, not what is called protected.
@@ -71,6 +66,7 @@ def _protect(st: Any, limit: int) -> None:
     from oversafe.app import work
     from oversafe.data import Schema
     from oversafe.privacy.meaning import LIMITS
+    from oversafe.protect.registry import explained, method_names, settings_of
 
     given = _table(st, "The real table", "table", limit)
     if given is None:
@@ -82,16 +78,31 @@ def _protect(st: Any, limit: int) -> None:
     except _MISTAKES as error:
         _say(st.error, error)
         return
-    method = st.selectbox("Method", list(_METHODS), format_func=_METHODS.get)
-    epsilon = st.number_input(
-        "Privacy budget (epsilon)",
-        0.01,
-        _LARGEST_INPUT,
-        1.0,
-        0.1,
-        help=f"Smaller is more private; 1 is strong, above {LIMITS.max_epsilon:g} is weak.",
-    )
-    balance = st.checkbox("As many rows of each class")
+    method = st.selectbox("Method", method_names())
+    try:
+        settings = settings_of(method)
+        for line in filter(None, explained(method)):
+            _say(st.write, line)
+    except _MISTAKES as error:
+        _say(st.error, error)
+        return
+    epsilon = None
+    if "epsilon" in settings:
+        usual = float(settings["epsilon"]) if isinstance(settings["epsilon"], int | float) else 1.0
+        epsilon = st.number_input(
+            "Privacy budget (epsilon)",
+            0.01,
+            max(_LARGEST_INPUT, usual),
+            usual,
+            0.1,
+            help=f"Smaller is more private; 1 is strong, above {LIMITS.max_epsilon:g} is weak.",
+        )
+    balance = "sampling_strategy" in settings and st.checkbox("As many rows of each class")
+    quasi_identifiers = None
+    if "quasi_identifiers" in settings:
+        quasi_identifiers = st.multiselect(
+            "Columns that outsiders may know", [c for c in map(str, table.columns) if c != label]
+        )
     drop = st.multiselect(
         "Columns to leave out",
         [c for c in map(str, table.columns) if c != label],
@@ -113,7 +124,7 @@ def _protect(st: Any, limit: int) -> None:
         _say(st.error, error)
         return
     rows_per_person = None
-    if schema is not None and schema.person is not None:
+    if schema is not None and schema.person is not None and "rows_per_person" in settings:
         rows_per_person = st.number_input(
             "Rows per person",
             1,
@@ -123,7 +134,8 @@ def _protect(st: Any, limit: int) -> None:
         )
     if st.button("Protect", type="primary"):
         st.session_state.pop("protected", None)
-        st.session_state["notes"] = notes = []
+        notes: list[str] = []
+        st.session_state["notes"] = notes
         content = st.session_state["table"].getvalue()
         with _progress(st, f"Protecting with {method}") as show:
             try:
@@ -137,6 +149,7 @@ def _protect(st: Any, limit: int) -> None:
                     balance=balance,
                     schema=schema,
                     rows_per_person=rows_per_person,
+                    quasi_identifiers=quasi_identifiers,
                     drop=drop,
                     on_note=notes.append,
                     on_progress=lambda step, share: show(step, share / 2),

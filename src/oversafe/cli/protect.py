@@ -117,7 +117,7 @@ def protect(
     budget.db --dataset patients --out r.csv
     """
     if explain:
-        from oversafe.protect.explanations import explain as explanation
+        from oversafe.protect.registry import explain as explanation
 
         console().print(explanation(method), markup=False, highlight=False)
         return

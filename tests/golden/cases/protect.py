@@ -14,8 +14,7 @@ import pandas as pd
 from sklearn.cluster import KMeans
 
 from oversafe import protect
-from oversafe.protect.explanations import explain
-from oversafe.protect.registry import METHODS, make_protector, method_names
+from oversafe.protect.registry import METHODS, explain, make_protector, method_names
 from tests.golden.case import case
 from tests.golden.output import Output
 from tests.golden.tables import cancer, declared, mixed, numeric, sampled, with_persons
