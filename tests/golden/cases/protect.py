@@ -15,6 +15,7 @@ from sklearn.cluster import KMeans
 
 from oversafe import protect
 from oversafe.protect.registry import METHODS, explain, make_protector, method_names
+from oversafe.releasing import release
 from tests.golden.case import case
 from tests.golden.output import Output
 from tests.golden.tables import cancer, declared, mixed, numeric, sampled, with_persons
@@ -416,6 +417,31 @@ def _by_name(out: Output) -> None:
         balance = issubclass(kind, protect.Synthesizer)
         out.number(name, make_protector(name, epsilon=epsilon, balance=balance, random_state=1, **asks))
         out.text(f"explained, {name}", explain(name))
+
+
+@case("protect/releases of a table in memory", covers=("releasing.release", "releasing.Release"), quick=True)
+def _released(out: Output) -> None:
+    real, _ = cancer()
+    schema = declared(real.drop(columns="diagnosis"), real["diagnosis"])
+    for name, given in {
+        "histograms": {"epsilon": 1.0, "schema": schema, "rows": 90},
+        "mixture": {"epsilon": 9.0, "balance": True, "drop": ["mean_area"], "settings": {"n_steps": 20}},
+        "private-smote": {"quasi_identifiers": ["mean_area"], "drop_unlabelled": True},
+    }.items():
+        notes: list[str] = []
+        made = release(real, "diagnosis", method=name, random_state=0, on_note=notes.append, **given)
+        out.table(name, made.table)
+        out.guarantee(made.guarantee, name)
+        out.number(f"{name}, settings", dict(made.settings))
+        out.number(f"{name}, shuffled", made.shuffled)
+        out.text(f"{name}, notes", notes)
+    for name, given in {
+        "label": {"label": None},
+        "strict": {"strict": True},
+        "rows": {"method": "smote", "rows": 9},
+        "left out": {"drop": ["x"]},
+    }.items():
+        out.error(name, partial(release, real, **{"label": "diagnosis", **given}))
 
 
 @case("protect/the embedded data set", covers=("protect.SMOTE", "protect.GaussianCopula"))
