@@ -76,6 +76,10 @@ PRIVATE = {
         {"n_bins": 4, "n_rounds": 1, "n_votes": 10, "n_teachers": 5}, needs=("opacus",), narrow=True
     ),
 }
+for _kind in METHODS.values():
+    # A new one has its defaults until it is given other settings here.
+    if not any(_kind.__name__ in known for known in (SAMPLERS, MODELS, PRIVATE)):
+        (SAMPLERS if issubclass(_kind, protect.Sampler) else MODELS)[_kind.__name__] = Method()
 # The default tier compares one case of each of these.
 QUICK = {
     "SMOTE",
