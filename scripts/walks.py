@@ -2,7 +2,8 @@
 
 Runs both commands on the embedded table, records every call from one module of oversafe into another, and writes
 ``docs/images/walk-audit.svg`` and ``walk-protect.svg``. A call from a room into a later one is a step back; only the
-listed calls that render a page or show progress may be one. ``--check`` writes nothing and exits with 1 if there are others.
+listed calls that render a page or show progress may be one. ``--check`` writes nothing and ends with 1 if it finds any
+other.
 """
 
 from __future__ import annotations
@@ -37,7 +38,13 @@ ROOMS = (
     "cli",
 )
 # Whoever is shown how far the work is hands a function of its own to the work.
-ASKED_FOR = {("auditing", "report"), ("auditing", "cli"), ("data", "protect"), ("protect", "cli"), ("releasing", "cli")}
+ASKED_FOR = {
+    ("auditing", "report"),
+    ("auditing", "cli"),
+    ("data", "protect"),
+    ("protect", "cli"),
+    ("releasing", "cli"),
+}
 # Every room calls these, so their arrows are pale.
 SERVES_ALL = ("data", "privacy")
 Call = tuple[str, str]
@@ -51,7 +58,11 @@ def walk(arguments: list[str]) -> Counter[Call]:
 
     def note(frame: Any, event: str, _: Any) -> None:
         # Modules are read when they are first needed, and generators go on where they were asked to.
-        if event != "call" or frame.f_code.co_name == "<module>" or frame.f_code.co_flags & inspect.CO_GENERATOR:
+        if (
+            event != "call"
+            or frame.f_code.co_name == "<module>"
+            or frame.f_code.co_flags & inspect.CO_GENERATOR
+        ):
             return
         callee = frame.f_globals.get("__name__", "")
         if not callee.startswith("oversafe."):
@@ -124,7 +135,9 @@ def drawing(title: str, calls: Counter[Call]) -> str:
             f'<tspan fill="#57606a">{len(inside)} modules</tspan></text>'
         )
     x = left + 190
-    for i, ((caller, callee), _) in enumerate(sorted(edges.items(), key=lambda e: (row[e[0][0]], row[e[0][1]]))):
+    for i, ((caller, callee), _) in enumerate(
+        sorted(edges.items(), key=lambda e: (row[e[0][0]], row[e[0][1]]))
+    ):
         begin, end = row[caller] + 12 + 3 * (i % 5), row[callee] + 12 + 3 * (i % 5)
         out = x + 40 + 16 * abs(used.index(callee) - used.index(caller)) + 7 * (i % 5)
         colour = "#b35900" if end < begin else "#c8d1da" if callee in SERVES_ALL else "#57606a"

@@ -5,6 +5,7 @@ A file gives a column as text as soon as one of its cells is nothing else: "n.b.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Literal
 
@@ -18,6 +19,8 @@ ReadAs = Literal["numbers", "dates", "text"]
 _MOST_UNREADABLE = 0.1
 # Digits with what may group them, and perhaps a unit.
 _NUMBER = r"^([+-]?(?:[0-9][0-9.,'\u2019\s]*?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?)\s*([^0-9.,+\s-]{0,6})$"
+# Compiled, so that Python's own engine reads it: Arrow's knows neither \u nor all kinds of space.
+_GROUPING = re.compile(r"['\u2019\s]")
 _WITH_COMMA = r"^[+-]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+)?(?:,[0-9]*)?(?:[eE][+-]?[0-9]+)?$"
 _WITH_POINT = r"^[+-]?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)?(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?$"
 _DATE_FORMATS = ("ISO8601", "%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%m/%d/%Y", "%d/%m/%Y")
@@ -63,7 +66,7 @@ def _numbers(cells: pd.Series) -> Iterator[pd.Series]:
     units = parts[1].dropna()
     usual = units.mode().iloc[0] if len(units) else ""
     # "5 A" and "5 B" are names; one unit for all is none.
-    digits = parts[0].where(parts[1].isin(["", usual])).str.replace(r"['\u2019\s]", "", regex=True)
+    digits = parts[0].where(parts[1].isin(["", usual])).str.replace(_GROUPING, "", regex=True)
     for pattern, thousands, decimal in ((_WITH_POINT, ",", "."), (_WITH_COMMA, ".", ",")):
         plain = digits.where(digits.str.fullmatch(pattern).fillna(False).astype(bool))
         plain = plain.str.replace(thousands, "", regex=False).str.replace(decimal, ".", regex=False)

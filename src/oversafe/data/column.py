@@ -324,7 +324,7 @@ def as_series(values: NDArray[Any]) -> pd.Series:
     """Return an array as a Series; one that pandas cannot hold as text is kept as it is."""
     try:
         return pd.Series(values)
-    except UnicodeEncodeError:
+    except (UnicodeEncodeError, OverflowError):
         # Half of a character, such as "\ud800", is no text for pandas; an error would tell of the record.
         return pd.Series(values, dtype=object)
 
@@ -335,7 +335,7 @@ def as_frame(values: NDArray[Any], names: Iterable[str], *, infer: bool = False)
     try:
         frame = pd.DataFrame(values, columns=names)
         return frame.infer_objects() if infer else frame
-    except UnicodeEncodeError:
+    except (UnicodeEncodeError, OverflowError):
         if len(names) == 1:
             return pd.DataFrame(values, columns=names, dtype=object)
         columns = [as_frame(values[:, [i]], [name], infer=infer) for i, name in enumerate(names)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -34,6 +35,7 @@ _SAME = "a group whose rows agree in a sensitive value tells it of all of them; 
 _COMPOSE = "two k-anonymous releases of one table together need not be k-anonymous"
 
 
+@dataclass(eq=False, repr=False)
 class KAnonymizer(Sampler):
     """Cut the table into groups of at least k rows and give the rows of a group the same quasi-identifiers.
 
@@ -109,30 +111,17 @@ class KAnonymizer(Sampler):
         "people out.",
     )
 
-    def __init__(
-        self,
-        k_anonymity: int = 5,
-        quasi_identifiers: Sequence[Any] | None = None,
-        *,
-        l_diversity: int | None = None,
-        t_closeness: float | None = None,
-        sensitive: Any = None,
-        hierarchies: Mapping[str, Hierarchy] | None = None,
-        max_suppression: float = 0.0,
-        output: Literal["values", "ranges"] = "values",
-        random_state: int | None = None,
-        schema: Schema | None = None,
-    ):
-        self.k_anonymity = k_anonymity
-        self.quasi_identifiers = quasi_identifiers
-        self.l_diversity = l_diversity
-        self.t_closeness = t_closeness
-        self.sensitive = sensitive
-        self.hierarchies = hierarchies
-        self.max_suppression = max_suppression
-        self.output = output
-        self.random_state = random_state
-        self.schema = schema
+    k_anonymity: int = 5
+    quasi_identifiers: Sequence[Any] | None = None
+    _: KW_ONLY
+    l_diversity: int | None = None
+    t_closeness: float | None = None
+    sensitive: Any = None
+    hierarchies: Mapping[str, Hierarchy] | None = None
+    max_suppression: float = 0.0
+    output: Literal["values", "ranges"] = "values"
+    random_state: int | None = None
+    schema: Schema | None = None
 
     def _resample(self, table: pd.DataFrame, labels: pd.Series) -> tuple[pd.DataFrame, pd.Series]:
         from oversafe.protect.samplers._neighbor_kernels import mondrian

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ _REASONS = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class NHSSanitizer(Sampler):
     """Generalise quasi-identifiers, cap outliers, and leave out rows with rare combinations.
 
@@ -99,24 +101,14 @@ class NHSSanitizer(Sampler):
         "minority class.",
     )
 
-    def __init__(
-        self,
-        quasi_identifiers: Sequence[Any] | None = None,
-        k_anonymity: int = 10,
-        *,
-        cap: float = 0.95,
-        n_bins: int = 10,
-        max_suppression: float = 0.1,
-        random_state: int | None = None,
-        schema: Schema | None = None,
-    ):
-        self.quasi_identifiers = quasi_identifiers
-        self.k_anonymity = k_anonymity
-        self.cap = cap
-        self.n_bins = n_bins
-        self.max_suppression = max_suppression
-        self.random_state = random_state
-        self.schema = schema
+    quasi_identifiers: Sequence[Any] | None = None
+    k_anonymity: int = 10
+    _: KW_ONLY
+    cap: float = 0.95
+    n_bins: int = 10
+    max_suppression: float = 0.1
+    random_state: int | None = None
+    schema: Schema | None = None
 
     def _resample(self, table: pd.DataFrame, labels: pd.Series) -> tuple[pd.DataFrame, pd.Series]:
         check_count("k_anonymity", self.k_anonymity, 2)

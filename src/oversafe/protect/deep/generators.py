@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -42,6 +43,7 @@ guarantee_ : Guarantee
 """
 
 
+@dataclass(eq=False, repr=False)
 class _Generator(Synthesizer):
     """Trains a generator of another project on the coded table and draws rows of the wanted classes from it."""
 
@@ -52,22 +54,14 @@ class _Generator(Synthesizer):
         "It can repeat what it has seen, above all rare records.",
     )
 
-    _package: str
+    _package: ClassVar[str]
 
-    def __init__(
-        self,
-        epochs: int = 300,
-        *,
-        batch_size: int = 500,
-        sampling_strategy: str | float | Mapping[Any, int] | None = None,
-        schema: Schema | None = None,
-        random_state: int | None = None,
-    ):
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.sampling_strategy = sampling_strategy
-        self.schema = schema
-        self.random_state = random_state
+    epochs: int = 300
+    _: KW_ONLY
+    batch_size: int = 500
+    sampling_strategy: str | float | Mapping[Any, int] | None = None
+    schema: Schema | None = None
+    random_state: int | None = None
 
     def _fit(self, table: pd.DataFrame, labels: pd.Series) -> None:
         for name in ("epochs", "batch_size"):

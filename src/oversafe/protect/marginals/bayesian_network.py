@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ _REASONS = (
 
 
 @described(PLAIN)
+@dataclass(eq=False, repr=False)
 class BayesianNetwork(Synthesizer):
     """Draw each column from a table of counts given a few of the columns before it.
 
@@ -90,20 +92,12 @@ class BayesianNetwork(Synthesizer):
         "It does not hide rare combinations: one that a single record has can come out again.",
     )
 
-    def __init__(
-        self,
-        degree: int = 2,
-        *,
-        n_bins: int = 20,
-        sampling_strategy: str | float | Mapping[Any, int] | None = None,
-        schema: Schema | None = None,
-        random_state: int | None = None,
-    ):
-        self.degree = degree
-        self.n_bins = n_bins
-        self.sampling_strategy = sampling_strategy
-        self.schema = schema
-        self.random_state = random_state
+    degree: int = 2
+    _: KW_ONLY
+    n_bins: int = 20
+    sampling_strategy: str | float | Mapping[Any, int] | None = None
+    schema: Schema | None = None
+    random_state: int | None = None
 
     def _fit(self, table: pd.DataFrame, labels: pd.Series) -> None:
         members = self._read_classes(labels)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,7 @@ class _Part:
 
 
 @described(PLAIN)
+@dataclass(eq=False, repr=False)
 class GaussianCopula(Synthesizer):
     """Draw rows whose columns have the class's own margins and rank correlation.
 
@@ -84,16 +85,10 @@ class GaussianCopula(Synthesizer):
         "It keeps no relation that is not monotone, and rows of a small class may lie close to real ones.",
     )
 
-    def __init__(
-        self,
-        *,
-        sampling_strategy: str | float | Mapping[Any, int] | None = None,
-        schema: Schema | None = None,
-        random_state: int | None = None,
-    ):
-        self.sampling_strategy = sampling_strategy
-        self.schema = schema
-        self.random_state = random_state
+    _: KW_ONLY
+    sampling_strategy: str | float | Mapping[Any, int] | None = None
+    schema: Schema | None = None
+    random_state: int | None = None
 
     def _fit(self, table: pd.DataFrame, labels: pd.Series) -> None:
         members = self._read_classes(labels)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -60,6 +60,7 @@ _FEWEST_PRODUCTS, _PRODUCTS_WITHOUT_TABLES = 20, 8
 
 
 @described(PRIVATE)
+@dataclass(eq=False, repr=False)
 class GEM(CountingSynthesizer):
     """Train a generator of products of columns on the tables that it gets most wrong, round by round.
 
@@ -139,54 +140,29 @@ class GEM(CountingSynthesizer):
         "allow.",
     )
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        *,
-        schema: Schema | None = None,
-        domains: Estimate = "data",
-        classes: Sequence[Any] | None = None,
-        n_bins: int = 20,
-        binning: Binning = "uniform",
-        marginals: str = "all",
-        n_tables: int = 100,
-        alpha: float = 0.33,
-        n_rounds: int = 10,
-        n_products: int = 200,
-        embedding: int = 128,
-        n_steps: int = 100,
-        learning_rate: float = 0.003,
-        sampling_strategy: str | float | Mapping[Any, int] | None = None,
-        relation: Relation = "replace-one",
-        rows_per_person: int | None = None,
-        n_jobs: int = 1,
-        random_state: int | None = None,
-        ledger: DatasetLedger | None = None,
-        call_context: CallContext = "checked",
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.schema = schema
-        self.domains = domains
-        self.classes = classes
-        self.n_bins = n_bins
-        self.binning = binning
-        self.marginals = marginals
-        self.n_tables = n_tables
-        self.alpha = alpha
-        self.n_rounds = n_rounds
-        self.n_products = n_products
-        self.embedding = embedding
-        self.n_steps = n_steps
-        self.learning_rate = learning_rate
-        self.sampling_strategy = sampling_strategy
-        self.relation = relation
-        self.rows_per_person = rows_per_person
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.ledger = ledger
-        self.call_context = call_context
+    epsilon: float = 1.0
+    delta: float | None = None
+    _: KW_ONLY
+    schema: Schema | None = None
+    domains: Estimate = "data"
+    classes: Sequence[Any] | None = None
+    n_bins: int = 20
+    binning: Binning = "uniform"
+    marginals: str = "all"
+    n_tables: int = 100
+    alpha: float = 0.33
+    n_rounds: int = 10
+    n_products: int = 200
+    embedding: int = 128
+    n_steps: int = 100
+    learning_rate: float = 0.003
+    sampling_strategy: str | float | Mapping[Any, int] | None = None
+    relation: Relation = "replace-one"
+    rows_per_person: int | None = None
+    n_jobs: int = 1
+    random_state: int | None = None
+    ledger: DatasetLedger | None = None
+    call_context: CallContext = "checked"
 
     def _budget(self, n_rows: int, n_columns: int, data: Material | None) -> tuple[Accountant, int]:
         for name in ("n_bins", "n_rounds", "n_products", "embedding", "n_steps"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ _ESTIMATES = "; private estimates of the domains (section 'Domains')"
 
 
 @described(PRIVATE)
+@dataclass(eq=False, repr=False)
 class HistogramSynthesizer(CountingSynthesizer):
     """Draw each column by itself from its noisy histogram within the class.
 
@@ -74,38 +76,21 @@ class HistogramSynthesizer(CountingSynthesizer):
         "It keeps no relation among the columns of one class.",
     )
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float = 0.0,
-        schema: Schema | None = None,
-        domains: Estimate = "data",
-        classes: Sequence[Any] | None = None,
-        n_bins: int = 20,
-        binning: Binning = "uniform",
-        sampling_strategy: str | float | Mapping[Any, int] | None = None,
-        relation: Relation = "replace-one",
-        rows_per_person: int | None = None,
-        n_jobs: int = 1,
-        random_state: int | None = None,
-        ledger: DatasetLedger | None = None,
-        call_context: CallContext = "checked",
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.schema = schema
-        self.domains = domains
-        self.classes = classes
-        self.n_bins = n_bins
-        self.binning = binning
-        self.sampling_strategy = sampling_strategy
-        self.relation = relation
-        self.rows_per_person = rows_per_person
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.ledger = ledger
-        self.call_context = call_context
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float = 0.0
+    schema: Schema | None = None
+    domains: Estimate = "data"
+    classes: Sequence[Any] | None = None
+    n_bins: int = 20
+    binning: Binning = "uniform"
+    sampling_strategy: str | float | Mapping[Any, int] | None = None
+    relation: Relation = "replace-one"
+    rows_per_person: int | None = None
+    n_jobs: int = 1
+    random_state: int | None = None
+    ledger: DatasetLedger | None = None
+    call_context: CallContext = "checked"
 
     def _basis(self, accountant: Accountant) -> str:
         basis = _BASIS if accountant.pure else _GAUSSIAN_BASIS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -57,6 +57,7 @@ _SMALLEST_COLUMN = 3
 
 
 @described(PRIVATE)
+@dataclass(eq=False, repr=False)
 class PrivateMixture(CountingSynthesizer):
     """Count all pairs of columns with noise, and fit a mixture of products to them that knows the classes.
 
@@ -113,44 +114,24 @@ class PrivateMixture(CountingSynthesizer):
         "from what the other classes look like.",
     )
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        *,
-        schema: Schema | None = None,
-        domains: Estimate = "data",
-        classes: Sequence[Any] | None = None,
-        n_bins: int = 20,
-        binning: Binning = "uniform",
-        pairs: bool | str = "auto",
-        n_components: int = 200,
-        n_steps: int = 500,
-        sampling_strategy: str | float | Mapping[Any, int] | None = None,
-        relation: Relation = "replace-one",
-        rows_per_person: int | None = None,
-        n_jobs: int = 1,
-        random_state: int | None = None,
-        ledger: DatasetLedger | None = None,
-        call_context: CallContext = "checked",
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.schema = schema
-        self.domains = domains
-        self.classes = classes
-        self.n_bins = n_bins
-        self.binning = binning
-        self.pairs = pairs
-        self.n_components = n_components
-        self.n_steps = n_steps
-        self.sampling_strategy = sampling_strategy
-        self.relation = relation
-        self.rows_per_person = rows_per_person
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.ledger = ledger
-        self.call_context = call_context
+    epsilon: float = 1.0
+    delta: float | None = None
+    _: KW_ONLY
+    schema: Schema | None = None
+    domains: Estimate = "data"
+    classes: Sequence[Any] | None = None
+    n_bins: int = 20
+    binning: Binning = "uniform"
+    pairs: bool | str = "auto"
+    n_components: int = 200
+    n_steps: int = 500
+    sampling_strategy: str | float | Mapping[Any, int] | None = None
+    relation: Relation = "replace-one"
+    rows_per_person: int | None = None
+    n_jobs: int = 1
+    random_state: int | None = None
+    ledger: DatasetLedger | None = None
+    call_context: CallContext = "checked"
 
     def _budget(self, n_rows: int, n_columns: int, data: Material | None) -> tuple[Accountant, int]:
         """Return who pays, in the kind of privacy with less noise, and the number of intervals."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ _BASIS = (
 
 
 @described(PRIVATE)
+@dataclass(eq=False, repr=False)
 class PrivBayes(CountingSynthesizer):
     """Draw each column given the class and a few other columns, from counts with noise.
 
@@ -105,42 +107,23 @@ class PrivBayes(CountingSynthesizer):
         "column by itself.",
     )
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float = 0.0,
-        schema: Schema | None = None,
-        domains: Estimate = "data",
-        classes: Sequence[Any] | None = None,
-        degree: int = 2,
-        n_bins: int = 20,
-        binning: Binning = "uniform",
-        usefulness: float = 4,
-        sampling_strategy: str | float | Mapping[Any, int] | None = None,
-        relation: Relation = "replace-one",
-        rows_per_person: int | None = None,
-        n_jobs: int = 1,
-        random_state: int | None = None,
-        ledger: DatasetLedger | None = None,
-        call_context: CallContext = "checked",
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.schema = schema
-        self.domains = domains
-        self.classes = classes
-        self.degree = degree
-        self.n_bins = n_bins
-        self.binning = binning
-        self.usefulness = usefulness
-        self.sampling_strategy = sampling_strategy
-        self.relation = relation
-        self.rows_per_person = rows_per_person
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.ledger = ledger
-        self.call_context = call_context
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float = 0.0
+    schema: Schema | None = None
+    domains: Estimate = "data"
+    classes: Sequence[Any] | None = None
+    degree: int = 2
+    n_bins: int = 20
+    binning: Binning = "uniform"
+    usefulness: float = 4
+    sampling_strategy: str | float | Mapping[Any, int] | None = None
+    relation: Relation = "replace-one"
+    rows_per_person: int | None = None
+    n_jobs: int = 1
+    random_state: int | None = None
+    ledger: DatasetLedger | None = None
+    call_context: CallContext = "checked"
 
     def _budget(self, n_rows: int, n_columns: int, data: Material | None) -> tuple[Accountant, int]:
         check_count("degree", self.degree, 0)

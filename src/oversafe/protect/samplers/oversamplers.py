@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -158,6 +159,7 @@ class _Picker(_Adapter):
 
 
 @described(SAMPLER)
+@dataclass(eq=False, repr=False)
 class RandomOverSampler(_Picker):
     """Repeat rows of the smaller classes.
 
@@ -193,19 +195,14 @@ class RandomOverSampler(_Picker):
 
     _method = over_sampling.RandomOverSampler
 
-    def __init__(
-        self,
-        *,
-        sampling_strategy: Any = "auto",
-        random_state: int | None = None,
-        schema: Schema | None = None,
-    ):
-        self.sampling_strategy = sampling_strategy
-        self.random_state = random_state
-        self.schema = schema
+    _: KW_ONLY
+    sampling_strategy: Any = "auto"
+    random_state: int | None = None
+    schema: Schema | None = None
 
 
 @described(SAMPLER)
+@dataclass(eq=False, repr=False)
 class RandomUnderSampler(_Picker):
     """Drop rows of the larger classes.
 
@@ -234,21 +231,15 @@ class RandomUnderSampler(_Picker):
 
     _method = under_sampling.RandomUnderSampler
 
-    def __init__(
-        self,
-        *,
-        sampling_strategy: Any = "auto",
-        random_state: int | None = None,
-        schema: Schema | None = None,
-        replacement: bool = False,
-    ):
-        self.sampling_strategy = sampling_strategy
-        self.random_state = random_state
-        self.schema = schema
-        self.replacement = replacement
+    _: KW_ONLY
+    sampling_strategy: Any = "auto"
+    random_state: int | None = None
+    schema: Schema | None = None
+    replacement: bool = False
 
 
 @described(SAMPLER)
+@dataclass(eq=False, repr=False)
 class SMOTE(_Adapter):
     """Add rows on the lines between neighbours of the smaller classes (Chawla et al. 2002).
 
@@ -282,21 +273,15 @@ class SMOTE(_Adapter):
 
     _method = over_sampling.SMOTE
 
-    def __init__(
-        self,
-        *,
-        sampling_strategy: Any = "auto",
-        random_state: int | None = None,
-        schema: Schema | None = None,
-        k_neighbors: int = 5,
-    ):
-        self.sampling_strategy = sampling_strategy
-        self.random_state = random_state
-        self.schema = schema
-        self.k_neighbors = k_neighbors
+    _: KW_ONLY
+    sampling_strategy: Any = "auto"
+    random_state: int | None = None
+    schema: Schema | None = None
+    k_neighbors: int = 5
 
 
 @described(SAMPLER)
+@dataclass(eq=False, repr=False)
 class SMOTENC(SMOTE):
     """SMOTE for mixed tables: numbers on a line, categories by majority among the neighbours.
 
@@ -318,22 +303,8 @@ class SMOTENC(SMOTE):
 
     method_name = "smotenc"
 
-    def __init__(
-        self,
-        *,
-        sampling_strategy: Any = "auto",
-        random_state: int | None = None,
-        schema: Schema | None = None,
-        k_neighbors: int = 5,
-        categorical_features: Any = None,
-    ):
-        super().__init__(
-            sampling_strategy=sampling_strategy,
-            random_state=random_state,
-            schema=schema,
-            k_neighbors=k_neighbors,
-        )
-        self.categorical_features = categorical_features
+    _: KW_ONLY
+    categorical_features: Any = None
 
     def _parameters(self, labels: pd.Series, classes: Any) -> dict[str, Any]:
         parameters = super()._parameters(labels, classes)
@@ -414,6 +385,7 @@ class SMOTENC(SMOTE):
 
 
 @described(SAMPLER)
+@dataclass(eq=False, repr=False)
 class BorderlineSMOTE(_Adapter):
     """SMOTE that starts only from rows near the other classes (Han et al. 2005).
 
@@ -434,25 +406,17 @@ class BorderlineSMOTE(_Adapter):
 
     _method = over_sampling.BorderlineSMOTE
 
-    def __init__(
-        self,
-        *,
-        sampling_strategy: Any = "auto",
-        random_state: int | None = None,
-        schema: Schema | None = None,
-        k_neighbors: int = 5,
-        m_neighbors: int = 10,
-        kind: str = "borderline-1",
-    ):
-        self.sampling_strategy = sampling_strategy
-        self.random_state = random_state
-        self.schema = schema
-        self.k_neighbors = k_neighbors
-        self.m_neighbors = m_neighbors
-        self.kind = kind
+    _: KW_ONLY
+    sampling_strategy: Any = "auto"
+    random_state: int | None = None
+    schema: Schema | None = None
+    k_neighbors: int = 5
+    m_neighbors: int = 10
+    kind: str = "borderline-1"
 
 
 @described(SAMPLER)
+@dataclass(eq=False, repr=False)
 class ADASYN(_Adapter):
     """SMOTE that adds more rows where a class is harder to learn (He et al. 2008).
 
@@ -471,21 +435,15 @@ class ADASYN(_Adapter):
 
     _method = over_sampling.ADASYN
 
-    def __init__(
-        self,
-        *,
-        sampling_strategy: Any = "auto",
-        random_state: int | None = None,
-        schema: Schema | None = None,
-        n_neighbors: int = 5,
-    ):
-        self.sampling_strategy = sampling_strategy
-        self.random_state = random_state
-        self.schema = schema
-        self.n_neighbors = n_neighbors
+    _: KW_ONLY
+    sampling_strategy: Any = "auto"
+    random_state: int | None = None
+    schema: Schema | None = None
+    n_neighbors: int = 5
 
 
 @described(SAMPLER)
+@dataclass(eq=False, repr=False)
 class SVMSMOTE(_Adapter):
     """SMOTE that starts from the support vectors of a classifier (Nguyen et al. 2009).
 
@@ -508,27 +466,18 @@ class SVMSMOTE(_Adapter):
 
     _method = over_sampling.SVMSMOTE
 
-    def __init__(
-        self,
-        *,
-        sampling_strategy: Any = "auto",
-        random_state: int | None = None,
-        schema: Schema | None = None,
-        k_neighbors: int = 5,
-        m_neighbors: int = 10,
-        out_step: float = 0.5,
-        svm_estimator: Any = None,
-    ):
-        self.sampling_strategy = sampling_strategy
-        self.random_state = random_state
-        self.schema = schema
-        self.k_neighbors = k_neighbors
-        self.m_neighbors = m_neighbors
-        self.out_step = out_step
-        self.svm_estimator = svm_estimator
+    _: KW_ONLY
+    sampling_strategy: Any = "auto"
+    random_state: int | None = None
+    schema: Schema | None = None
+    k_neighbors: int = 5
+    m_neighbors: int = 10
+    out_step: float = 0.5
+    svm_estimator: Any = None
 
 
 @described(SAMPLER)
+@dataclass(eq=False, repr=False)
 class KMeansSMOTE(_Adapter):
     """SMOTE inside clusters where a class is dense enough (Last et al. 2017).
 
@@ -555,26 +504,15 @@ class KMeansSMOTE(_Adapter):
 
     _method = over_sampling.KMeansSMOTE
 
-    def __init__(
-        self,
-        *,
-        sampling_strategy: Any = "auto",
-        random_state: int | None = None,
-        schema: Schema | None = None,
-        k_neighbors: int = 2,
-        kmeans_estimator: Any = None,
-        cluster_balance_threshold: Any = "auto",
-        density_exponent: Any = "auto",
-        n_jobs: int | None = None,
-    ):
-        self.sampling_strategy = sampling_strategy
-        self.random_state = random_state
-        self.schema = schema
-        self.k_neighbors = k_neighbors
-        self.kmeans_estimator = kmeans_estimator
-        self.cluster_balance_threshold = cluster_balance_threshold
-        self.density_exponent = density_exponent
-        self.n_jobs = n_jobs
+    _: KW_ONLY
+    sampling_strategy: Any = "auto"
+    random_state: int | None = None
+    schema: Schema | None = None
+    k_neighbors: int = 2
+    kmeans_estimator: Any = None
+    cluster_balance_threshold: Any = "auto"
+    density_exponent: Any = "auto"
+    n_jobs: int | None = None
 
 
 def as_interpolated(schema: Schema) -> Schema:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import product
 from typing import Any, Literal
 
@@ -77,6 +77,7 @@ class _Searched:
     neighbors: IntArray
 
 
+@dataclass(eq=False, repr=False)
 class PrivateSMOTE(Sampler):
     """Replace the rows that single people out by noisy mixtures of their neighbours (Carvalho et al.).
 
@@ -174,30 +175,17 @@ class PrivateSMOTE(Sampler):
         "an epsilon of 5 or more leaves people linkable.",
     )
 
-    def __init__(
-        self,
-        epsilon: float | None = 1.0,
-        quasi_identifiers: Sequence[Any] | None = None,
-        k_anonymity: int = 3,
-        k_neighbors: int = 5,
-        n_copies: int = 1,
-        synthesize: Literal["high-risk", "all"] = "high-risk",
-        random_state: int | None = None,
-        *,
-        categories: Literal["published", "neighbors"] = "published",
-        n_jobs: int | None = None,
-        schema: Schema | None = None,
-    ):
-        self.epsilon = epsilon
-        self.quasi_identifiers = quasi_identifiers
-        self.k_anonymity = k_anonymity
-        self.k_neighbors = k_neighbors
-        self.n_copies = n_copies
-        self.synthesize = synthesize
-        self.random_state = random_state
-        self.categories = categories
-        self.n_jobs = n_jobs
-        self.schema = schema
+    epsilon: float | None = 1.0
+    quasi_identifiers: Sequence[Any] | None = None
+    k_anonymity: int = 3
+    k_neighbors: int = 5
+    n_copies: int = 1
+    synthesize: Literal["high-risk", "all"] = "high-risk"
+    random_state: int | None = None
+    _: KW_ONLY
+    categories: Literal["published", "neighbors"] = "published"
+    n_jobs: int | None = None
+    schema: Schema | None = None
 
     def variants(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -41,6 +42,7 @@ _NOTHING = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class SMOTEDP(Synthesizer):
     """Replace the table by rows that SMOTE draws between neighbours, and learn those under differential privacy.
 
@@ -107,28 +109,16 @@ class SMOTEDP(Synthesizer):
 
     _promises_records = True
 
-    def __init__(
-        self,
-        synthesizer: Synthesizer | None = None,
-        *,
-        epsilon: float = 50.0,
-        delta: float = 0.0,
-        k_neighbors: int = 1,
-        class_sizes: Mapping[Any, int] | None = None,
-        run_at: RunAt = "nominal",
-        schema: Schema | None = None,
-        sampling_strategy: str | float | Mapping[Any, int] | None = None,
-        random_state: int | None = None,
-    ):
-        self.synthesizer = synthesizer
-        self.epsilon = epsilon
-        self.delta = delta
-        self.k_neighbors = k_neighbors
-        self.class_sizes = class_sizes
-        self.run_at = run_at
-        self.schema = schema
-        self.sampling_strategy = sampling_strategy
-        self.random_state = random_state
+    synthesizer: Synthesizer | None = None
+    _: KW_ONLY
+    epsilon: float = 50.0
+    delta: float = 0.0
+    k_neighbors: int = 1
+    class_sizes: Mapping[Any, int] | None = None
+    run_at: RunAt = "nominal"
+    schema: Schema | None = None
+    sampling_strategy: str | float | Mapping[Any, int] | None = None
+    random_state: int | None = None
 
     def _fit(self, table: pd.DataFrame, labels: pd.Series) -> None:
         check_epsilon(self.epsilon)
