@@ -31,7 +31,8 @@ def why_not_at_all(has_real: bool, has_holdout: bool) -> dict[str, str]:
             reason += ", or what holds for everybody would count as a leak"
         reasons[NEED_A_HOLDOUT] = reason
     if not has_real:
-        reasons |= dict.fromkeys(("ExactCopies", "NaiveDistinguisher"), "it needs the real table (--real)")
+        named = "ExactCopies", "ClosestRecord", "NaiveDistinguisher"
+        reasons |= dict.fromkeys(named, "it needs the real table (--real)")
     return reasons
 
 
