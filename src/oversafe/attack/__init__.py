@@ -1,6 +1,6 @@
 """Attacks: what an outsider gets out of a release."""
 
-from oversafe.attack.base import Attack, AttackResult
+from oversafe.attack.base import About, Attack, AttackResult
 from oversafe.attack.copies import ExactCopies
 from oversafe.attack.geometry.bounds import (
     identifiable_share,
@@ -14,10 +14,12 @@ from oversafe.attack.linkage.linkability import Linkability
 from oversafe.attack.linkage.singling_out import SinglingOut
 from oversafe.attack.membership.game import MembershipResult
 from oversafe.attack.membership.ground_hog import GroundHog
+from oversafe.attack.membership.naive_distinguisher import NaiveDistinguisher
 from oversafe.attack.membership.shadow import ShadowClassifier
-from oversafe.attack.membership.similarity import ClosestRecord, NaiveDistinguisher
+from oversafe.attack.membership.similarity import ClosestRecord
 
 __all__ = [
+    "About",
     "Attack",
     "AttackResult",
     "AttributeInference",
@@ -35,3 +37,17 @@ __all__ = [
     "neighbour_mutuality",
     "reconstruction_recall_bound",
 ]
+
+# In the order in which an audit runs them: first those that read real records out of a release.
+ATTACKS: tuple[type[Attack], ...] = (
+    ReconSMOTE,
+    DistinSMOTE,
+    ExactCopies,
+    SinglingOut,
+    Linkability,
+    AttributeInference,
+    ClosestRecord,
+    NaiveDistinguisher,
+    GroundHog,
+    ShadowClassifier,
+)

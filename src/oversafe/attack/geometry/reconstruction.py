@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from time import perf_counter
 from typing import Any, Literal
 
@@ -11,12 +11,22 @@ import numpy as np
 import pandas as pd
 
 from oversafe._core.errors import InputError
-from oversafe.attack.base import Attack, AttackResult, wilson_interval
+from oversafe.attack.base import (
+    ONLY_THE_FILE,
+    About,
+    Attack,
+    AttackResult,
+    Earlier,
+    SuccessRate,
+    wilson_interval,
+)
+from oversafe.attack.class_tables import ClassTables, too_few
 from oversafe.attack.geometry.identify_sampler import recognise
 from oversafe.attack.geometry.matching import EQUAL, match_records
 from oversafe.attack.geometry.noise import lines_at_their_error
 from oversafe.attack.geometry.prepared import prepare
 from oversafe.attack.geometry.recovery import Recovered, find_records
+from oversafe.attack.geometry.sentences import reconstructed
 from oversafe.attack.geometry.shapes.lines import neighbors_to_search, random_axis
 from oversafe.attack.geometry.shapes.points import (
     BoolArray,
@@ -130,6 +140,7 @@ class ReconstructionResult(AttackResult):
         return table.reset_index(drop=True)
 
 
+@dataclass(eq=False, repr=False)
 class ReconSMOTE(Attack):
     """Reconstruct the real records from which SMOTE made a table.
 
@@ -185,24 +196,33 @@ class ReconSMOTE(Attack):
     (1.0, 1.0)
     """
 
-    def __init__(
-        self,
-        n_neighbors: int | Literal["auto"] = "auto",
-        *,
-        k_neighbors: int = 5,
-        ratio: float | None = None,
-        min_lines: int | None = None,
-        expand: bool = True,
-        tolerance: float | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.k_neighbors = k_neighbors
-        self.ratio = ratio
-        self.min_lines = min_lines
-        self.expand = expand
-        self.tolerance = tolerance
-        self.n_jobs = n_jobs
+    about = About(
+        question="Can real records be computed from the release?",
+        attacker=ONLY_THE_FILE,
+        method=(
+            "SMOTE puts every new row on a straight line between two real records. Rows on one line give "
+            "the line away, and where lines meet there is a real record, even if it was never handed out."
+        ),
+        risk=(
+            "The share of the real records that were read back. With the release alone, an estimate: the "
+            "share of the released rows on lines that end in a record read back. Somebody who guesses "
+            "reads back none."
+        ),
+        threat="reconstruction",
+        needs=("release",),
+        helped_by=("real",),
+        work=6.0,
+        reads="computed",
+    )
+
+    n_neighbors: int | Literal["auto"] = "auto"
+    _: KW_ONLY
+    k_neighbors: int = 5
+    ratio: float | None = None
+    min_lines: int | None = None
+    expand: bool = True
+    tolerance: float | None = None
+    n_jobs: int | None = None
 
     def run(self, X: Any, real: Any = None) -> ReconstructionResult:
         """Recover real records from the synthetic rows of the minority class.
@@ -320,6 +340,28 @@ class ReconSMOTE(Attack):
             _filled_in=filled_in,
             _units=table.units,
         )
+
+    def why_not(self, tables: ClassTables, earlier: Earlier) -> str | None:
+        """Return that a class is too small, if it is."""
+        return too_few(tables.release) or None
+
+    def run_on(self, tables: ClassTables, earlier: Earlier) -> ReconstructionResult:
+        """Run it on the released rows, and count the records that are real where that is known."""
+        return self.run(tables.release, real=tables.truth)
+
+    def headline(self, result: Any, label: str, certain: int = 0) -> str:
+        """Return what a result means, for a reader who does not know the attack."""
+        return reconstructed(result, label, certain)
+
+    def rates(self, result: AttackResult) -> list[SuccessRate]:
+        """Return the share of the records, or of the released rows, that the attack explains."""
+        label = (
+            "real records read back"
+            if result.details.get("risk_basis") == "recall"
+            else "released rows on lines that end in a record read back"
+        )
+        own = SuccessRate(label, result.risk, result.interval, "attack")
+        return [own, SuccessRate("guessing", 0.0, None)]
 
 
 def _released_row(places: FloatArray, radius: FloatArray, points: Points) -> IntArray:
