@@ -139,7 +139,7 @@ def compare(
     Examples
     --------
     >>> from oversafe.data import load_dataset
-    >>> from oversafe.experiment import compare
+    >>> from oversafe.auditing.comparing.trials import compare
     >>> table = load_dataset("breast_cancer").frame
     >>> cells = compare(table, "diagnosis", methods=["random-over"], n_repeats=1, membership=False)
     >>> cells["method"].tolist()
