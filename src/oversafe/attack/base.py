@@ -231,11 +231,21 @@ class Attack(ABC):
                 SuccessRate("advantage of this attack", result.risk, result.interval, "attack"),
                 SuccessRate("guessing", 0.0, None),
             ]
-        found = [SuccessRate("this attack", details["main_rate"], _pair(details["main_interval"]), "attack")]
-        if "control_rate" in details:
-            label = "the same attack on people who had no part"
-            found.append(SuccessRate(label, details["control_rate"], _pair(details["control_interval"])))
-        return [*found, SuccessRate("guessing", details["naive_rate"], _pair(details["naive_interval"]))]
+        labels = {
+            "main": "this attack",
+            "control": "the same attack on people who had no part",
+            "naive": "guessing",
+        }
+        return [
+            SuccessRate(
+                label,
+                details[f"{name}_rate"],
+                _pair(details[f"{name}_interval"]),
+                "attack" if name == "main" else "baseline",
+            )
+            for name, label in labels.items()
+            if f"{name}_rate" in details
+        ]
 
 
 def _pair(interval: Any) -> tuple[float, float]:
