@@ -11,6 +11,7 @@ from oversafe.attack.geometry.distinguishing import DistinSMOTE
 from oversafe.attack.geometry.reconstruction import ReconSMOTE
 from oversafe.attack.linkage.inference import AttributeInference
 from oversafe.attack.linkage.linkability import Linkability
+from oversafe.attack.linkage.rare_values import RareValues
 from oversafe.attack.linkage.singling_out import SinglingOut
 from oversafe.attack.membership.game import MembershipResult
 from oversafe.attack.membership.ground_hog import GroundHog
@@ -30,6 +31,7 @@ __all__ = [
     "Linkability",
     "MembershipResult",
     "NaiveDistinguisher",
+    "RareValues",
     "ReconSMOTE",
     "ShadowClassifier",
     "SinglingOut",
@@ -46,6 +48,7 @@ ATTACKS: tuple[type[Attack], ...] = (
     SinglingOut,
     Linkability,
     AttributeInference,
+    RareValues,
     ClosestRecord,
     NaiveDistinguisher,
     GroundHog,
