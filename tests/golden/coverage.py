@@ -16,6 +16,7 @@ ROOMS = (
     "measure",
     "experiment",
     "auditing",
+    "releasing",
     "papers",
     "report",
 )
