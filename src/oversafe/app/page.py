@@ -215,7 +215,7 @@ def _label(st: Any, table: Any) -> str:
 
 
 def _report(st: Any, found: Any, key: str) -> None:
-    from oversafe.report.words import MEANING
+    from oversafe.report.glossary import MEANING
 
     word, _, meaning = MEANING[found.verdict.level]
     show = {"exposed": st.error, "unproven": st.warning, "protected": st.success}[found.verdict.level]

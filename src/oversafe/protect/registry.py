@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 
 from oversafe import protect
 from oversafe._core.errors import InputError
+from oversafe._core.plugins import load
 from oversafe.data.schema import Schema
 from oversafe.privacy.ledger.ledger import DatasetLedger
 from oversafe.privacy.persons import check_persons
@@ -64,14 +65,7 @@ def method_class(method: str) -> type[Any]:
     if method in METHODS:
         return METHODS[method]
     point = plugins()[method]
-    try:
-        kind = point.load()
-    except Exception as error:
-        # Whatever somebody else's code raises: it is theirs to mend, and no defect of ours.
-        raise InputError(
-            f"the plugin {method!r} ({point.value}) cannot be loaded ({type(error).__name__}: {error}); mend or "
-            "uninstall it"
-        ) from error
+    kind = load(method, point)
     check_class(method, kind)
     return kind
 
