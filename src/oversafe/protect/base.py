@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, cast
 
@@ -417,24 +418,22 @@ def _class_place(classes: list[Any], label: Any) -> int:
     return place
 
 
+@dataclass(eq=False, repr=False)
 class Shape:
     """How X and y were given: their types, names and dtypes."""
 
-    def __init__(
-        self, kind: str, columns: Any, dtype: Any, label_kind: str, label_name: Any, label_dtype: Any
-    ):
-        self.kind = kind
-        self.columns = columns
-        # Of arrays and sparse matrices; by name for the columns of a frame that have one to come back to.
-        self.dtype = dtype
-        self.label_kind = label_kind
-        self.label_name = label_name
-        self.label_dtype = label_dtype
-        # Arrow's texts and times have names that pandas reads as those of its own.
-        self.arrow: dict[str, Any] = {}
-        # The columns of objects, and those among them that hold days.
-        self.objects: list[str] = []
-        self.dates: list[str] = []
+    kind: str
+    columns: Any
+    # Of arrays and sparse matrices; by name for the columns of a frame that have one to come back to.
+    dtype: Any
+    label_kind: str
+    label_name: Any
+    label_dtype: Any
+    # Arrow's texts and times have names that pandas reads as those of its own.
+    arrow: dict[str, Any] = field(default_factory=dict, init=False)
+    # The columns of objects, and those among them that hold days.
+    objects: list[str] = field(default_factory=list, init=False)
+    dates: list[str] = field(default_factory=list, init=False)
 
     @classmethod
     def of(cls, X: Any, y: Any) -> Shape:
