@@ -17,8 +17,7 @@ from pandas.api import types
 
 from oversafe._core.errors import InputError
 from oversafe._core.text import shorten
-from oversafe.data.cells import text_number
-from oversafe.data.dates import as_date
+from oversafe.data.cells import as_date, text_number
 
 Kind = Literal["continuous", "integer", "categorical", "ordinal", "boolean", "datetime", "identifier", "text"]
 Domain = Literal["public", "private estimate", "data"]

@@ -13,9 +13,9 @@ from pandas.api import types
 
 from oversafe._core.errors import InputError
 from oversafe._core.text import counted
-from oversafe.data.cells import date_unit, places_of
+from oversafe.data.cells import as_date, date_unit, places_of
 from oversafe.data.column import Column, as_number
-from oversafe.data.dates import as_date, stamp_in_unit, stored_dates
+from oversafe.data.dates import stamp_in_unit, stored_dates
 from oversafe.data.io.parse_warnings import Place, Reading, as_dates, as_numbers, remedy_of, row_of
 from oversafe.data.schema import Schema, check_columns, check_table
 

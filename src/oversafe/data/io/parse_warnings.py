@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from oversafe._core.text import shorten
-from oversafe.data.dates import iso_date
+from oversafe.data.cells.grammar import iso_date
 
 if TYPE_CHECKING:
     from oversafe.data.schema import Schema
