@@ -17,7 +17,8 @@ from pandas.api import types
 
 from oversafe._core.errors import InputError
 from oversafe._core.text import shorten
-from oversafe.data.cells import as_date, text_number
+from oversafe.data.cells import as_date, as_number
+from oversafe.data.cells.grammar import why_no_number
 
 Kind = Literal["continuous", "integer", "categorical", "ordinal", "boolean", "datetime", "identifier", "text"]
 Domain = Literal["public", "private estimate", "data"]
@@ -154,7 +155,7 @@ class Column:
         if self.kind == "datetime":
             low, high = self._as_stamp(low), self._as_stamp(high)
         elif any(isinstance(b, bool) or not isinstance(b, int | float | np.number) for b in (low, high)):
-            comma = any(isinstance(b, str) and re.fullmatch(r"\s*[+-]?\d*,\d+\s*", b) for b in (low, high))
+            comma = any(isinstance(b, str) and why_no_number(b) == "has a decimal comma" for b in (low, high))
             raise InputError(
                 f"column {self.name!r} has bounds {low!r} and {high!r}; give two numbers"
                 + (", with a decimal point in place of the comma and without quotes" if comma else "")
@@ -180,6 +181,8 @@ class Column:
         stamp = as_date(bound)
         if stamp is pd.NaT:
             raise InputError(f"column {self.name!r} has the bound {bound!r}; write dates as 2024-12-31")
+        # As every date of a column: the years before the first one count as its beginning.
+        stamp = pd.Timestamp(1, 1, 1) if stamp.year < 1 else stamp
         dtype = types.pandas_dtype(self.dtype)
         try:
             pd.Series([stamp.tz_localize(None)]).astype(re.sub(r", .*\]", "]", self.dtype))
@@ -304,19 +307,6 @@ def value_key(value: Any) -> str | None:
         return None
     number = as_number(value)
     return None if number != number else _number_key(number)
-
-
-def as_number(value: Any) -> float:
-    """Return a value as a float, NaN if it is no number."""
-    if isinstance(value, str):
-        return text_number(value)
-    if isinstance(value, complex | np.complexfloating) and value.imag == 0:
-        value = value.real
-    try:
-        return float(value)
-    except Exception:
-        # Whatever the value's own methods raise: an error would tell of the record.
-        return np.nan
 
 
 def as_series(values: NDArray[Any]) -> pd.Series:

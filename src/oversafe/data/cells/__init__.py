@@ -5,13 +5,16 @@ from oversafe.data.cells.formats import MISSING_MARKERS, FileFormat, check_encod
 from oversafe.data.cells.frames import (
     check_categories,
     check_spellings,
+    dates_in,
     is_ambiguous,
     mark_read,
     read_texts,
+    text_values,
     was_read_by,
 )
 from oversafe.data.cells.grammar import (
     as_date,
+    as_number,
     cell_key,
     cell_keys,
     is_marker,
@@ -28,6 +31,7 @@ __all__ = [
     "Cells",
     "FileFormat",
     "as_date",
+    "as_number",
     "cell_key",
     "cell_keys",
     "check_categories",
@@ -35,6 +39,7 @@ __all__ = [
     "check_separator",
     "check_spellings",
     "date_unit",
+    "dates_in",
     "is_ambiguous",
     "is_marker",
     "is_name",
@@ -45,5 +50,6 @@ __all__ = [
     "read_number",
     "read_texts",
     "text_number",
+    "text_values",
     "was_read_by",
 ]

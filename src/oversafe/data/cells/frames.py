@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from oversafe._core.errors import InputError
 from oversafe.data.cells.categories import places_of
 from oversafe.data.cells.formats import MISSING_MARKERS, FileFormat
-from oversafe.data.cells.grammar import as_date, is_name, read_number
+from oversafe.data.cells.grammar import as_date, is_name, read_number, text_number
 from oversafe.data.cells.read import UNREADABLE, holds_numbers, read_cell
+from oversafe.data.dates import stamp_in_unit, stored_dates
 
 if TYPE_CHECKING:
     from oversafe.data.column import Column
@@ -50,6 +52,56 @@ def was_read_by(values: pd.Series, column: Column) -> bool:
     return all(isinstance(text, str) for text in known) and (
         column.names_people or set(known) == set(column.categories or ())
     )
+
+
+def dates_in(values: pd.Series, unit: str) -> NDArray[np.datetime64]:
+    """Return values as dates in UTC and one unit, NaT where they are no dates; each by itself."""
+    dates = stored_dates(values, unit)
+    if dates is not None:
+        return dates
+    # One by one: pandas chooses the unit of a whole column by its values, and may lose others with it.
+    # A number is no date: which one it would be depends on how the column is stored.
+    distinct: Any = values
+    places = np.arange(len(values))
+    if values.dtype != object:
+        places, distinct = pd.factorize(values)
+    stamps = [*map(as_date, distinct), pd.NaT]
+    found = [np.datetime64("NaT") if stamp is pd.NaT else stamp_in_unit(stamp, unit) for stamp in stamps]
+    return np.array(found, dtype=f"datetime64[{unit}]")[places]
+
+
+def text_values(values: pd.Series, column: Column, file: FileFormat) -> pd.Series:
+    """Return a column of a DataFrame with its texts as what they are by their declaration.
+
+    A text that stands for a missing value becomes one; what cannot be read stays. Whole numbers are not rounded.
+    """
+    if column.names_people or not (holds_texts(values.dtype)):
+        return values
+    known: dict[str, Any] = {}
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        if value not in known:
+            found = read_cell(column, value, file)
+            if column.kind == "integer" and isinstance(found, int):
+                number = text_number(value, file.decimal)
+                found = found if number.is_integer() else number
+            known[value] = value if found is UNREADABLE else found
+        return known[value]
+
+    codes, distinct = np.arange(len(values)), values
+    if values.dtype != object:
+        codes, distinct = pd.factorize(values)
+    cells = np.fromiter([*(read(value) for value in distinct), None], dtype=object, count=len(distinct) + 1)
+    return pd.Series(cells[codes], index=values.index, name=values.name)
+
+
+def holds_texts(dtype: Any) -> bool:
+    """Return whether a column of this dtype is of texts alone, or of categories that are."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        dtype = dtype.categories.dtype
+    return bool(pd.api.types.is_object_dtype(dtype) or pd.api.types.is_string_dtype(dtype))
 
 
 def read_texts(values: pd.Series, column: Column, file: FileFormat) -> pd.Series:

@@ -26,15 +26,20 @@ _POINTS = re.compile(rf"(\d{{1,2}})\.(\d{{1,2}})\.(\d{{4}})(?: ({_TIME}))?", re.
 _ANY = re.compile(rf"(\d{{1,2}})[./-](\d{{1,2}})[./-](\d{{4}})(?: ({_TIME}))?", re.ASCII)
 
 
-def _number_pattern(decimal: str) -> re.Pattern[str]:
+def _number_pattern(decimal: str) -> str:
     point, group = re.escape(decimal), re.escape("." if decimal == "," else ",")
     groups = "|".join(rf"(?:{mark}[0-9]{{3}})+" for mark in (group, "['\u2019]", "[ \u00a0\u202f]"))
     whole = rf"(?:[1-9][0-9]{{0,2}}(?:{groups})|[0-9]+)"
     digits = rf"{whole}(?:{point}[0-9]*)?|{point}[0-9]+"
-    return re.compile(rf"([+-]?(?:{digits})(?:[eE][+-]?[0-9]+)?)(?:[{SPACE}]?%)?")
+    return rf"([+-]?(?:{digits})(?:[eE][+-]?[0-9]+)?)(?:[{SPACE}]?%)?"
 
 
-_NUMBERS = {decimal: _number_pattern(decimal) for decimal in ".,"}
+# Of a number with each of the decimal signs; Arrow has the same expressions.
+NUMBER = {decimal: _number_pattern(decimal) for decimal in ".,"}
+_NUMBERS = {decimal: re.compile(pattern) for decimal, pattern in NUMBER.items()}
+# As people type one where nobody groups thousands: an option of the command line.
+_PLAIN_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_UNIT = re.compile(r"(.*[0-9.,])\s*([^0-9.,+\s%-]{1,6})", re.DOTALL)
 
 
 def read_number(text: str, decimal: str = ".") -> float:
@@ -47,20 +52,62 @@ def read_number(text: str, decimal: str = ".") -> float:
     """
     text = text.strip(SPACE)
     if match := _NUMBERS[decimal].fullmatch(text):
-        plain = re.sub(
-            r"[^0-9eE+.-]", "", match[1].replace(".", "").replace(",", ".") if decimal == "," else match[1]
-        )
-        return float(plain)
+        plain = match[1].replace(".", "").replace(",", ".") if decimal == "," else match[1]
+        return float(re.sub(r"[^0-9eE+.-]", "", plain))
     if match := _INFINITE.fullmatch(text):
         return -math.inf if match[1] == "-" else math.inf
     return math.nan
 
 
-def text_number(text: str) -> float:
-    """Return the number that a text is in a table without a format: with a point, or a truth value."""
-    if text in _TRUE or text in _FALSE:
-        return float(text in _TRUE)
-    return read_number(text)
+def read_plain_number(text: str) -> float:
+    """Return the number that a text is where thousands are not grouped and no sign follows, NaN if it is none."""
+    text = text.strip(SPACE)
+    return float(text) if _PLAIN_NUMBER.fullmatch(text) else math.nan
+
+
+def split_unit(text: str) -> tuple[str, str]:
+    """Return a text without the unit behind its digits, and the unit; nothing for the unit where there is none."""
+    match = _UNIT.fullmatch(text.strip(SPACE))
+    return (text, "") if match is None else (match[1], match[2])
+
+
+def why_no_number(text: str, decimal: str = ".") -> str:
+    """Return why a text is no number, as the end of a sentence: "has a decimal comma"."""
+    other, name = (",", "comma") if decimal == "." else (".", "point")
+    if not math.isnan(read_number(text, other)):
+        return f"has a decimal {name}"
+    digits, unit = split_unit(text)
+    if unit and not math.isnan(read_number(digits, decimal)):
+        return f"has the unit {unit!r}"
+    return "is no number"
+
+
+def read_truth(text: str) -> bool | None:
+    """Return the truth value that a text is, None if it is none."""
+    text = text.strip(SPACE)
+    return True if text in _TRUE else False if text in _FALSE else None
+
+
+def text_number(text: str, decimal: str = ".") -> float:
+    """Return the number that a cell of a column of numbers is, where a truth value is 1 or 0; NaN if it is none.
+
+    A column of truth values alone is stored as such, and they count as 1 and 0 there too.
+    """
+    truth = read_truth(text)
+    return read_number(text, decimal) if truth is None else float(truth)
+
+
+def as_number(value: Any) -> float:
+    """Return a value as a float, NaN if it is no number."""
+    if isinstance(value, str):
+        return text_number(value)
+    if isinstance(value, complex | np.complexfloating) and value.imag == 0:
+        value = value.real
+    try:
+        return float(value)
+    except Exception:
+        # Whatever the value's own methods raise: an error would tell of the record.
+        return np.nan
 
 
 def cell_key(value: Any, decimal: str = ".", dates: DateOrder | None = None) -> str | None:
@@ -72,9 +119,7 @@ def cell_key(value: Any, decimal: str = ".", dates: DateOrder | None = None) -> 
     if isinstance(value, str):
         if value[:1] not in _STARTS:
             return value
-        if value in _TRUE or value in _FALSE:
-            return str(int(value in _TRUE))
-        number = read_number(value, decimal)
+        number = text_number(value, decimal)
         if number == number:
             return _number_key(number)
         stamp = as_date(value, dates)
@@ -145,7 +190,7 @@ def as_date(value: Any, order: DateOrder | None = None) -> pd.Timestamp:
     (NaT, Timestamp('2025-11-03 00:00:00'))
     """
     if isinstance(value, str):
-        text = iso_date(value.strip(), order)
+        text = iso_date(value.strip(SPACE), order)
         if not _ISO.fullmatch(text):
             return pd.NaT
         value = text

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from oversafe.data.cells.categories import places_of
 from oversafe.data.cells.formats import FileFormat
-from oversafe.data.cells.grammar import SPACE, as_date, read_number
+from oversafe.data.cells.grammar import NUMBER, SPACE, as_date, read_number, text_number
 from oversafe.data.dates import stamp_in_unit
 
 if TYPE_CHECKING:
@@ -29,8 +30,13 @@ if TYPE_CHECKING:
 _FORMULA = re.compile(r"'('*[=+\-@\t\r])")
 # A whole column is tried at once, then parts of it down to so many rows, which are read one by one.
 _PIECE, _SMALLEST, _PARTS = 1 << 16, 256, 8
-# What Arrow reads as a number once the signs are exchanged.
-_PLAIN_WITH_COMMA = r"^-?(?:[0-9]+|[1-9][0-9]{0,2}(?:\.[0-9]{3})+)(?:,[0-9]*)?$"
+_FIRST_DAY = np.datetime64("0001-01-01")
+# Dates that Arrow reads as the grammar does, and those that it does once they are turned round.
+_CLOCK = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?"
+_ISO = rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}(?:[T ]{_CLOCK})?$"
+_ZONED = rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{_CLOCK}(?:Z|[+-][0-9]{{2}}:[0-9]{{2}})$"
+_POINTS = rf"^([0-9]{{1,2}})\.([0-9]{{1,2}})\.([0-9]{{4}})( {_CLOCK})?$"
+_ANY = rf"^([0-9]{{1,2}})[./-]([0-9]{{1,2}})[./-]([0-9]{{4}})( {_CLOCK})?$"
 
 
 class Unreadable:
@@ -68,7 +74,8 @@ def read_cell(column: Column, text: str | None, file: FileFormat) -> Any:
     if column.kind in ("continuous", "integer") or (column.names_people and holds_numbers(column)):
         if text.strip(SPACE) in file.missing:
             return None
-        number = read_number(text, file.decimal)
+        read = read_number if column.names_people else text_number
+        number = read(text, file.decimal)
         if number != number or (column.names_people and not _is_whole(number)):
             return UNREADABLE
         return _whole_of(text, number) if column.kind != "continuous" else number
@@ -128,21 +135,37 @@ class Cells:
 
 def read_column(column: Column, text: pa.Array | pa.ChunkedArray, file: FileFormat) -> Cells:
     """Return :func:`read_cell` of every cell of a column."""
+    cells = _read_column(column, text, file)
+    assert cells is not None
+    return cells
+
+
+def read_whole_column(column: Column, clean: pa.ChunkedArray, file: FileFormat) -> Cells | None:
+    """Return :func:`read_cell` of every cell of a column of numbers or dates; None if one of them cannot be read.
+
+    The cells have no spaces around them, and those that are missing are null.
+    """
+    return _read_column(column, clean, file, whole=True)
+
+
+def _read_column(
+    column: Column, text: pa.Array | pa.ChunkedArray, file: FileFormat, *, whole: bool = False
+) -> Cells | None:
     if isinstance(text, pa.Array):
         text = pa.chunked_array([text])
     if not pa.types.is_string(text.type):
         text = text.cast(pa.string())
-    if pc.any(pc.starts_with(text, "'"), min_count=0).as_py():
+    if not whole and pc.any(pc.starts_with(text, "'"), min_count=0).as_py():
         text = pc.replace_substring_regex(text, rf"^{_FORMULA.pattern}", r"\1", max_replacements=1)
     if column.is_category:
         return _read_categories(column, text, file)
     if column.kind == "continuous":
-        return _read_pieces(column, text, file, np.float64, _fast_numbers(file))
+        return _read_pieces(column, text, file, np.float64, _fast_numbers(file), whole)
     if column.kind == "integer" or (column.names_people and holds_numbers(column)):
-        return _read_pieces(column, text, file, np.int64, _fast_whole_numbers(column, file))
+        return _read_pieces(column, text, file, np.int64, _fast_whole_numbers(column, file), whole)
     if column.kind == "datetime":
         unit = date_unit(column)
-        return _read_pieces(column, text, file, f"datetime64[{unit}]", _fast_dates(unit))
+        return _read_pieces(column, text, file, f"datetime64[{unit}]", _fast_dates(unit, file), whole)
     missing = _mask(pc.or_(pc.is_null(text), pc.fill_null(_is_marker(text, file), False)))
     unreadable = _mask(pc.fill_null(pc.match_substring(text, "\ufffd"), False)) & ~missing
     values = text.to_numpy(zero_copy_only=False)
@@ -177,34 +200,45 @@ def _read_categories(column: Column, text: pa.ChunkedArray, file: FileFormat) ->
     return Cells(found, missing, (found < 0) & ~missing)
 
 
-def _read_pieces(column: Column, text: pa.ChunkedArray, file: FileFormat, dtype: Any, fast: Fast) -> Cells:
-    """Return the cells of a column, quickly where all cells of a piece are plain; the others one by one."""
+def _read_pieces(
+    column: Column, text: pa.ChunkedArray, file: FileFormat, dtype: Any, fast: Fast, whole: bool
+) -> Cells | None:
+    """Return the cells of a column, quickly where all cells of a piece are plain; the others one by one.
+
+    With ``whole`` the first one that cannot be read ends it, with None.
+    """
     n = len(text)
     values = np.zeros(n, dtype=dtype)
     missing, unreadable = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
 
-    def fill(start: int, own: pa.Array) -> None:
-        piece = pc.ascii_trim_whitespace(own)
-        piece = pc.if_else(_is_marker(piece, file), pa.scalar(None, pa.string()), piece)
+    def fill(start: int, own: pa.Array) -> bool:
+        """Return whether to go on."""
+        piece = own
+        if not whole:
+            piece = pc.ascii_trim_whitespace(own)
+            piece = pc.if_else(_is_marker(piece, file), pa.scalar(None, pa.string()), piece)
         rows = slice(start, start + len(own))
         if (found := fast(piece)) is not None:
             values[rows] = found
             missing[rows] = piece.is_null().to_numpy(zero_copy_only=False)
         elif len(own) > _SMALLEST:
             step = -(-len(own) // _PARTS)
-            for first in range(0, len(own), step):
-                fill(start + first, own.slice(first, step))
+            return all(fill(start + first, own.slice(first, step)) for first in range(0, len(own), step))
         else:
             for row, cell in enumerate(own.to_pylist(), start):
                 value = read_cell(column, cell, file)
                 missing[row], unreadable[row] = value is None, value is UNREADABLE
                 if value is not None and value is not UNREADABLE:
                     values[row] = _storable(value, values.dtype)
+                elif whole and value is UNREADABLE:
+                    return False
+        return True
 
     start = 0
     for own in text.chunks:
         for first in range(0, len(own), _PIECE):
-            fill(start + first, own.slice(first, _PIECE))
+            if not fill(start + first, own.slice(first, _PIECE)):
+                return None
         start += len(own)
     return Cells(values, missing, unreadable)
 
@@ -225,21 +259,30 @@ def _is_marker(text: Any, file: FileFormat) -> Any:
 
 
 def _fast_numbers(file: FileFormat) -> Fast:
+    pattern = f"^(?:{NUMBER[file.decimal]})$"
+    group = "." if file.decimal == "," else ","
+
     def numbers(piece: pa.Array) -> NDArray[Any] | None:
+        # A comma alone, and a point where it groups thousands, are nothing that Arrow reads.
+        if file.decimal == "." or not pc.any(pc.match_substring_regex(piece, r"[.,]"), min_count=0).as_py():
+            with suppress(pa.ArrowInvalid):
+                return _without_nan(pc.cast(piece, pa.float64()))
+        if not _all_match(piece, pattern):
+            return None
+        piece = pc.replace_substring(piece, group, "")
         if file.decimal == ",":
-            if not pc.all(pc.match_substring_regex(piece, _PLAIN_WITH_COMMA), min_count=0).as_py():
-                return None
-            piece = pc.replace_substring(pc.replace_substring(piece, ".", ""), ",", ".")
-        try:
-            found = pc.cast(piece, pa.float64())
-        except pa.ArrowInvalid:
-            return None
-        # Arrow's own words for what is no number are none of ours.
-        if pc.any(pc.is_nan(found), min_count=0).as_py():
-            return None
-        return pc.fill_null(found, 0.0).to_numpy(zero_copy_only=False)
+            piece = pc.replace_substring(piece, ",", ".")
+        piece = pc.replace_substring_regex(piece, r"^\+|[^0-9eE+.\-]", "")
+        return _without_nan(pc.cast(piece, pa.float64()))
 
     return numbers
+
+
+def _without_nan(numbers: pa.Array) -> NDArray[Any] | None:
+    # Arrow's own words for what is no number are none of ours.
+    if pc.any(pc.is_nan(numbers), min_count=0).as_py():
+        return None
+    return pc.fill_null(numbers, 0.0).to_numpy(zero_copy_only=False)
 
 
 def _fast_whole_numbers(column: Column, file: FileFormat) -> Fast:
@@ -257,19 +300,32 @@ def _fast_whole_numbers(column: Column, file: FileFormat) -> Fast:
     return whole
 
 
-def _fast_dates(unit: str) -> Fast:
-    iso = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?)?$"
+def _fast_dates(unit: str, file: FileFormat) -> Fast:
+    turned = _POINTS if file.dates is None else _ANY
+    day, month = (r"\1", r"\2") if file.dates != "month first" else (r"\2", r"\1")
 
     def dates(piece: pa.Array) -> NDArray[Any] | None:
-        if not pc.all(pc.match_substring_regex(piece, iso), min_count=0).as_py():
-            return None
+        zone = None
+        if not _all_match(piece, _ISO):
+            if _all_match(piece, turned):
+                piece = pc.replace_substring_regex(piece, turned, rf"\3-0{month}-0{day}\4")
+                piece = pc.replace_substring_regex(piece, r"-0([0-9]{2})", r"-\1")
+            elif unit == "us" and _all_match(piece, _ZONED):
+                zone = "UTC"
+            else:
+                return None
         try:
-            found = pc.cast(piece, pa.timestamp(unit))
+            found = pc.cast(piece, pa.timestamp(unit, zone))
         except pa.ArrowInvalid:
             return None
-        return found.to_numpy(zero_copy_only=False)
+        moments = found.to_numpy(zero_copy_only=False)
+        return None if (moments < _FIRST_DAY).any() else moments
 
     return dates
+
+
+def _all_match(piece: pa.Array, pattern: str) -> bool:
+    return pc.all(pc.match_substring_regex(piece, pattern), min_count=0).as_py()
 
 
 def _mask(values: Any) -> NDArray[np.bool_]:
