@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from oversafe._core.errors import InputError
-from oversafe.attack import ExactCopies, copies
+from oversafe.attack import ExactCopies
 from oversafe.attack.base import wilson_interval
-from oversafe.attack.copies import difference_interval, is_copy
+from oversafe.attack.copies import difference_interval
+from oversafe.data.rows import is_copy, keys
 from oversafe.measure import release_overlap
 
 
@@ -277,14 +278,13 @@ def test_columns_are_compared_alike_one_by_one_and_together(
         table = pd.concat([table, table.add_suffix(" again")], axis=1)
     other = table.sample(frac=0.5, random_state=0).reset_index(drop=True)
     other = other if len(other) else table
-    together = copies._row_numbers({"release": other, "real": table})
-    one_by_one = copies._combined(
-        codes
-        for _, codes in copies._other_codes({"release": other, "real": table}, np.arange(table.shape[1]))
+    together = keys.row_numbers({"release": other, "real": table})
+    one_by_one = keys.combined(
+        codes for _, codes in keys._other_codes({"release": other, "real": table}, np.arange(table.shape[1]))
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(copies, "_VALUES_AT_ONCE", at_once * (len(table) + len(other)))
-        in_blocks = copies._row_numbers({"release": other, "real": table})
+        patch.setattr(keys, "_VALUES_AT_ONCE", at_once * (len(table) + len(other)))
+        in_blocks = keys.row_numbers({"release": other, "real": table})
     for numbers in (together, in_blocks):
         found, expected = (np.concatenate([own["release"], own["real"]]) for own in (numbers, one_by_one))
         assert (pd.factorize(found)[0] == pd.factorize(expected)[0]).all()

@@ -12,7 +12,6 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from oversafe import audit
 from oversafe._core.errors import InputError
 from oversafe.attack import Attack, AttackResult, Linkability
-from oversafe.attack.copies import is_copy
 from oversafe.auditing.formatting import told_risk
 from oversafe.auditing.headlines import headline
 from oversafe.auditing.plan.attack_steps import ANOTHER_LABEL
@@ -23,6 +22,7 @@ from oversafe.auditing.tables.identifiers import real_identifiers
 from oversafe.cli.outputs import check_page
 from oversafe.cli.story import demo_schema
 from oversafe.data import load_dataset
+from oversafe.data.rows import is_copy
 from oversafe.privacy import Guarantee, write_release
 from oversafe.protect import SMOTE as OwnSMOTE
 from oversafe.protect import HistogramSynthesizer, RandomOverSampler

@@ -13,8 +13,9 @@ from scipy.stats import rankdata
 from oversafe._core.checks import check_count
 from oversafe._core.errors import InputError
 from oversafe.attack.base import Attack, AttackResult, wilson_interval
-from oversafe.attack.copies import difference_interval, is_copy
+from oversafe.attack.copies import difference_interval
 from oversafe.attack.records import FloatArray, IntArray, Records, nearest, read_records
+from oversafe.data.rows import is_copy
 
 WARNING = (
     "low similarity is no evidence of privacy: these figures compare distributions, and a release can look "

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from oversafe._core.errors import InputError, was_interrupted
 from oversafe.attack.base import Attack, AttackResult
-from oversafe.attack.copies import ExactCopies, is_copied, is_copy
+from oversafe.attack.copies import ExactCopies
 from oversafe.attack.geometry.decimals import told_by_decimals
 from oversafe.attack.geometry.distinguishing import DistinSMOTE
 from oversafe.attack.geometry.reconstruction import ReconSMOTE
@@ -25,6 +25,7 @@ from oversafe.attack.linkage.linkability import Linkability
 from oversafe.attack.linkage.singling_out import SinglingOut
 from oversafe.attack.membership.similarity import ClosestRecord, NaiveDistinguisher
 from oversafe.data.column import value_keys
+from oversafe.data.rows import is_copied, is_copy
 
 NEED_A_HOLDOUT = "Linkability, SinglingOut and AttributeInference"
 
@@ -120,7 +121,7 @@ def class_tables(
 ) -> ClassTables:
     """Return one class of a release, the real table and the holdout, in the given columns.
 
-    ``kinds`` are the numbers that :func:`oversafe.attack.copies.row_kinds` gives the real rows in these columns.
+    ``kinds`` are the numbers that :func:`oversafe.data.rows.row_keys` gives the real rows in these columns.
     """
 
     def own(table: pd.DataFrame) -> NDArray[np.bool_]:

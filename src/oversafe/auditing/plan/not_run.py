@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from oversafe._core.text import listed
 from oversafe.attack.base import AttackResult
-from oversafe.attack.copies import is_copy
 from oversafe.auditing.plan.attack_steps import NEED_A_HOLDOUT, ClassTables
+from oversafe.data.rows import is_copy
 
 _ON_CLASS = " on class "
 # Of columns that are named, with how much of each is missing.
