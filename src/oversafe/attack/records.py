@@ -14,8 +14,8 @@ from pandas.api import types
 from oversafe._core.errors import InputError
 from oversafe._core.text import listed
 from oversafe.attack import _linkage_kernels
-from oversafe.data.column import value_keys
 from oversafe.data.rows.keys import aligned
+from oversafe.data.rows.values import value_keys
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -14,8 +14,8 @@ from oversafe.attack import AttackResult
 from oversafe.attack.base import wilson_interval
 from oversafe.attack.copies import difference_interval
 from oversafe.auditing.plan.attack_steps import ClassTables, with_keys
-from oversafe.data.column import value_keys
 from oversafe.data.rows import as_released, is_copied, is_copy
+from oversafe.data.rows.values import value_keys
 from oversafe.measure.leakage import Overlap, rare_matches, release_overlap
 
 # Copies of so many more real rows than of others, at least, need no further reason to be called copies.

@@ -22,10 +22,10 @@ from oversafe.auditing.certainty import with_certain_records
 from oversafe.auditing.plan.attack_steps import check_attacks
 from oversafe.auditing.plan.attacked import AttackedRelease
 from oversafe.data import Schema
-from oversafe.data.column import value_keys
 from oversafe.data.io.files import read_table
 from oversafe.data.labels import check_labels
 from oversafe.data.rows import table_digest
+from oversafe.data.rows.values import value_keys
 from oversafe.experiment.grid import run_grid
 from oversafe.experiment.memory import PeakMemory
 from oversafe.experiment.source import source_digest

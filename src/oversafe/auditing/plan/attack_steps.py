@@ -24,8 +24,8 @@ from oversafe.attack.linkage.inference import AttributeInference
 from oversafe.attack.linkage.linkability import Linkability
 from oversafe.attack.linkage.singling_out import SinglingOut
 from oversafe.attack.membership.similarity import ClosestRecord, NaiveDistinguisher
-from oversafe.data.column import value_keys
 from oversafe.data.rows import is_copied, is_copy
+from oversafe.data.rows.values import value_keys
 
 NEED_A_HOLDOUT = "Linkability, SinglingOut and AttributeInference"
 

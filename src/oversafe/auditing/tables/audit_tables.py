@@ -19,9 +19,9 @@ from oversafe.auditing.tables.align_columns import made_alike
 from oversafe.auditing.tables.identifiers import real_identifiers
 from oversafe.auditing.tables.masking_column import hiding_column
 from oversafe.data import Schema
-from oversafe.data.column import value_key, value_keys
 from oversafe.data.labels import check_class_count
 from oversafe.data.rows import is_copy
+from oversafe.data.rows.values import value_key, value_keys
 from oversafe.data.schema import check_table
 
 FloatArray = NDArray[np.float64]

@@ -39,6 +39,8 @@ NUMBER = {decimal: _number_pattern(decimal) for decimal in ".,"}
 _NUMBERS = {decimal: re.compile(pattern) for decimal, pattern in NUMBER.items()}
 # As people type one where nobody groups thousands: an option of the command line.
 _PLAIN_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+# A leading zero marks a code, such as a postal one, and nobody counts in 19 digits.
+CODE = r"[+-]?(?:0[0-9]|[0-9]{19,}$)"
 _UNIT = re.compile(r"(.*[0-9.,])\s*([^0-9.,+\s%-]{1,6})", re.DOTALL)
 
 

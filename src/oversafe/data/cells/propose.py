@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from oversafe.data.cells.formats import MISSING_MARKERS, FileFormat
-from oversafe.data.cells.grammar import NUMBER, SPACE
+from oversafe.data.cells.grammar import CODE, NUMBER, SPACE
 from oversafe.data.cells.read import Cells, read_whole_column
 from oversafe.data.column import Column
 
@@ -21,8 +21,6 @@ Kind = Callable[[pa.ChunkedArray, FileFormat], "pa.ChunkedArray | None"]
 
 _PROBE_ROWS = 1000
 _MISSING = pa.array(MISSING_MARKERS)
-# A leading zero marks a code, and a float would round an integer of this length.
-_CODE = r"^[+-]?(?:0[0-9]|[0-9]{19,}$)"
 # Without a decimal sign or an exponent, and not -0.
 _WHOLE = rf"^[{SPACE}]*(?:-?[1-9]|\+?[0-9])[^eE%s]*$"
 _WORDS = pa.array(["true", "True", "TRUE", "false", "False", "FALSE"])
@@ -91,7 +89,7 @@ def _numbers(text: pa.ChunkedArray, file: FileFormat) -> pa.ChunkedArray | None:
     except pa.ArrowInvalid:
         pass
     # What a spreadsheet is kept from running is a text.
-    if _any(pc.starts_with(text, "'")) or _any(pc.match_substring_regex(text, _CODE)):
+    if _any(pc.starts_with(text, "'")) or _any(pc.match_substring_regex(text, f"^{CODE}")):
         return None
     cells = read_whole_column(Column("", "continuous", "float64"), text, file)
     if cells is None or not _all_or_none_are_shares(text) or _any(pc.is_in(text, value_set=_WORDS)):

@@ -14,6 +14,7 @@ from pandas.api import types
 
 from oversafe._core.text import shorten
 from oversafe.data.cells import dates_in, is_marker, text_number
+from oversafe.data.cells.grammar import CODE
 
 if TYPE_CHECKING:
     from oversafe.data.schema import Schema
@@ -23,8 +24,7 @@ Place = Callable[[int], str]
 # From these on a column of text was meant as something else.
 _FEWEST, _SHARE = 10, 0.9
 _MOST_SHOWN = 3
-# A leading zero marks a code, such as a postal one, and nobody counts in 19 digits.
-_CODE = re.compile(r"[+-]?(?:0\d+|\d{19,})", re.ASCII)
+_CODE = re.compile(CODE)
 _DATE_LIKE = re.compile(r"\d{4}-\d|\d{1,2}\.\d{1,2}\.\d")
 _STARTS = frozenset("0123456789+-.,<>≤≥")
 # Laboratories write what they cannot measure as <0,6.
@@ -148,7 +148,7 @@ def _misread(values: pd.Series, place: Place) -> str | None:
         reading = as_dates(values)[1]
     else:
         reading = as_numbers(values)
-        if any(_CODE.fullmatch(text) for text in texts):
+        if any(_CODE.match(text) for text in texts):
             return None
         beyond = np.array([_BEYOND.match(text) is not None for text in texts], dtype=bool)[places]
         n_bad = int(reading.bad.sum())
