@@ -154,10 +154,12 @@ def test_large_integers_are_compared_exactly() -> None:
     assert ExactCopies().run(release, real).details["copied"] == 0
 
 
-def test_text_is_not_a_number() -> None:
+def test_a_number_that_is_stored_as_text_is_the_number() -> None:
     real = pd.DataFrame({"x": [1, 2]})
-    release = pd.DataFrame({"x": ["1", "2"]})
-    assert ExactCopies().run(release, real).risk == 0.0
+    for same in (["1", "2"], ["1.0", "+2"], pd.Categorical(["1", "2"])):
+        assert ExactCopies().run(pd.DataFrame({"x": same}), real).details["copied"] == 2
+    for other in (["01", "02"], ["1a", "2a"], ["a", "b"]):
+        assert ExactCopies().run(pd.DataFrame({"x": other}), real).risk == 0.0
 
 
 def test_only_shared_columns_count_and_their_order_does_not() -> None:

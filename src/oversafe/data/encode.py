@@ -15,9 +15,9 @@ from oversafe._core.errors import InputError
 from oversafe._core.text import counted
 from oversafe.data.cells import (
     FileFormat,
-    as_number,
     date_unit,
     dates_in,
+    numbers_in,
     places_of,
     text_values,
     was_read_by,
@@ -265,7 +265,7 @@ def column_codes(column: Column, values: pd.Series, *, strict: bool = True) -> N
             values = dates_of(column, values)
         return whole_codes(column, ticks_of(column, values), values.isna().to_numpy())
     if not strict:
-        numbers = _numbers(values)
+        numbers = numbers_in(values)
         # As in a file: a number with decimals is the whole one that is nearest.
         numbers = np.rint(numbers) if column.kind == "integer" else numbers
         return numbers if column.bounds is None else np.clip(numbers, *column.bounds)
@@ -297,7 +297,7 @@ def outside_domain(column: Column, values: pd.Series) -> NDArray[np.bool_]:
         low, high = (_ticks(free, bound) for bound in column.bounds)
         ticks = ticks_of(free, dates_of(free, values))
         return present & ~((ticks >= low) & (ticks <= high))
-    numbers = _numbers(values)
+    numbers = numbers_in(values)
     low, high = column.bounds
     return present & ~((numbers >= low) & (numbers <= high))
 
@@ -308,13 +308,6 @@ def domain_codes(column: Column) -> tuple[float, float]:
         raise InputError(f"column {column.name!r} has no minimum and maximum; declare them in the schema")
     low, high = (_ticks(column, b) for b in column.bounds) if column.kind == "datetime" else column.bounds
     return float(low - _offset(column)), float(high - _offset(column))
-
-
-def _numbers(values: pd.Series) -> NDArray[np.float64]:
-    """Return values as floats, NaN where they are no numbers."""
-    if types.is_any_real_numeric_dtype(values.dtype) or types.is_bool_dtype(values.dtype):
-        return values.to_numpy(dtype=np.float64, na_value=np.nan)
-    return np.array([as_number(value) for value in values], dtype=np.float64)
 
 
 def dates_of(column: Column, values: pd.Series) -> pd.Series:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from oversafe._core.errors import InputError
 from oversafe.data.cells.categories import places_of
 from oversafe.data.cells.formats import MISSING_MARKERS, FileFormat
-from oversafe.data.cells.grammar import as_date, is_name, read_number, text_number
+from oversafe.data.cells.grammar import as_date, as_number, is_name, read_number, text_number
 from oversafe.data.cells.read import UNREADABLE, holds_numbers, read_cell
 from oversafe.data.dates import stamp_in_unit, stored_dates
 
@@ -52,6 +52,13 @@ def was_read_by(values: pd.Series, column: Column) -> bool:
     return all(isinstance(text, str) for text in known) and (
         column.names_people or set(known) == set(column.categories or ())
     )
+
+
+def numbers_in(values: pd.Series) -> NDArray[np.float64]:
+    """Return values as floats, NaN where they are no numbers; each by itself."""
+    if pd.api.types.is_any_real_numeric_dtype(values.dtype) or pd.api.types.is_bool_dtype(values.dtype):
+        return values.to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.array([as_number(value) for value in values], dtype=np.float64)
 
 
 def dates_in(values: pd.Series, unit: str) -> NDArray[np.datetime64]:

@@ -18,6 +18,7 @@ from oversafe._core.errors import InputError
 from oversafe.data._kernels import row_hashes
 from oversafe.data.column import select_columns
 from oversafe.data.rows.match_precision import write_alike
+from oversafe.data.rows.values import keys_of
 
 # For each table a number per row.
 Numbers = dict[str, NDArray[np.int64]]
@@ -142,16 +143,22 @@ def _other_codes(
 ) -> Iterator[tuple[int, Numbers]]:
     """Number the values of columns that are not plain numbers."""
     for position in columns.tolist():
-        parts = _as_released([_plain(frame.iloc[:, position]) for frame in frames.values()])
-        if len({part.dtype for part in parts}) > 1:
-            parts = [part.astype(object) for part in parts]
-        values = np.concatenate(parts)
-        try:
-            codes = pd.factorize(values, use_na_sentinel=True)[0] + 1
-        except TypeError:
-            # Lists and the like cannot be hashed; equal ones read alike.
-            codes = pd.factorize(np.array([repr(value) for value in values]))[0] + 1
-        yield position, _split(codes, frames)
+        parts = [frame.iloc[:, position] for frame in frames.values()]
+        if all(_are_numbers(part) for part in parts):
+            values = _joined(_as_released([_plain(part) for part in parts]))
+        else:
+            values = np.concatenate([keys_of(part) for part in parts])
+        yield position, _split(pd.factorize(values, use_na_sentinel=True)[0] + 1, frames)
+
+
+def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    if len({part.dtype for part in parts}) > 1:
+        parts = [part.astype(object) for part in parts]
+    return np.concatenate(parts)
+
+
+def _are_numbers(column: pd.Series) -> bool:
+    return pd.api.types.is_any_real_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype)
 
 
 def combined(columns: Iterable[Numbers]) -> Numbers:

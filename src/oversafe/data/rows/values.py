@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from pandas.api import types
 
 from oversafe.data.cells import cell_key
 from oversafe.data.cells.grammar import CODE
@@ -22,6 +25,18 @@ def value_key(value: Any) -> str | None:
     the grammar of cells says; "007" is a code and stays one.
     """
     return value if isinstance(value, str) and _CODE.match(value) else cell_key(value)
+
+
+def keys_of(values: pd.Series) -> NDArray[Any]:
+    """Return a key for each value, None where it is missing; values that are no text, number or date read alike."""
+    if values.dtype == object and types.infer_dtype(values, skipna=True) == "string":
+        # As a column of strings each distinct value is looked at once; half of a character is no text for pandas.
+        with suppress(UnicodeEncodeError):
+            values = values.astype("str")
+    keys = value_keys(values).to_numpy()
+    for row in np.flatnonzero(pd.isna(keys) & values.notna().to_numpy()):
+        keys[row] = repr(values.iloc[row])
+    return keys
 
 
 def value_keys(values: pd.Series) -> pd.Series:
