@@ -99,7 +99,8 @@ def number_option(description: str) -> Any:
     """Return an option for a number, which says what is wrong with 1,5."""
 
     def parse(text: str) -> float:
-        if math.isnan(number := plain_number(text)):
+        # A default comes as the number that it is.
+        if math.isnan(number := plain_number(str(text))):
             raise typer.BadParameter(f"{text} was given; {_how_to_write(text)}")
         return number
 
