@@ -11,6 +11,7 @@ from docutils import nodes
 from latex2mathml.converter import convert
 
 from oversafe import __version__ as oversafe_version
+from oversafe.protect.registry import METHODS
 
 # The gallery draws without a screen.
 os.environ.setdefault("MPLBACKEND", "agg")
@@ -34,11 +35,26 @@ source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 default_role = "py:obj"
 
 autosummary_generate = True
-# Where file names ignore case, the pages of audit and Audit would be one file.
-autosummary_filename_map = {"oversafe.auditing.audit": "oversafe.auditing.audit-function"}
+# Where file names ignore case, the pages of audit and Audit, release and Release would be one file.
+autosummary_filename_map = {
+    "oversafe.auditing.audit": "oversafe.auditing.audit-function",
+    "oversafe.releasing.release": "oversafe.releasing.release-function",
+}
 autodoc_typehints = "none"  # numpydoc's parameter lists state them in words
 numpydoc_show_class_members = False
-myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence", "substitution"]
+
+
+def methods_table():
+    """Return a line for each protector, in its own words."""
+    lines = ["| method | what it does | what it promises |", "|---|---|---|"]
+    for name, kind in METHODS.items():
+        said, extra = kind.explanation, f" (extra `{kind.extra}`)" if kind.extra else ""
+        lines.append(f"| `{name}`{extra} | {said.does} | {said.promises} |")
+    return "\n".join(lines)
+
+
+myst_substitutions = {"methods": methods_table()}
 myst_heading_anchors = 3
 
 sphinx_gallery_conf = {

@@ -343,7 +343,7 @@ def test_memory_is_watched():
 _RUN = """
 import sys
 from oversafe.data import load_dataset
-from oversafe.experiment import compare
+from oversafe.auditing.comparing.trials import compare
 if __name__ == "__main__":
     table = load_dataset("breast_cancer").frame
     methods = ["random-over", "gaussian-copula", "histograms", "private-smote"]
@@ -364,7 +364,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_table(tmp_path: Path, how: 
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 300
-    while len(list(store.glob("*.json"))) < 2 and time.monotonic() < deadline:
+    while process.poll() is None and len(list(store.glob("*.json"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
     # The whole session, workers too: as a machine that goes down takes them all.
     os.killpg(process.pid, how)

@@ -16,6 +16,7 @@ ROOMS = (
     "measure",
     "experiment",
     "auditing",
+    "releasing",
     "papers",
     "report",
 )
@@ -26,8 +27,8 @@ NOT_RUN = {
     "protect.Protector": "a base class",
     "protect.Sampler": "a base class",
     "protect.Synthesizer": "a base class",
-    "experiment.reproduce": "the papers' tables take minutes, and have tests against the published figures",
-    "experiment.Reproduction": "the result of reproduce",
+    "papers.reproduce": "the papers' tables take minutes, and have tests against the published figures",
+    "papers.Reproduction": "the result of reproduce",
 }
 
 

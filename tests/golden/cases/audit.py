@@ -33,7 +33,7 @@ from tests.golden.output import Output, without_stamps
 from tests.golden.tables import cancer, declared, mixed, numeric, sampled
 
 LABEL = "diagnosis"
-_COVERS = ("report.audit", "report.Audit", "report.Finding", "report.Verdict")
+_COVERS = ("auditing.audit", "auditing.Audit", "auditing.Finding", "auditing.Verdict")
 Release = tuple[pd.DataFrame, Guarantee | None]
 
 

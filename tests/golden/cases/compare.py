@@ -41,7 +41,7 @@ def _keep(out: Output, cells: pd.DataFrame, name: str = "cells") -> None:
             out._keep("findings", f"{name}, {number}", attacks)
 
 
-@case("compare/cells", covers=("experiment.compare",))
+@case("compare/cells")
 def _cells(out: Output) -> None:
     X, y = mixed(160, seed=1)
     table = X.assign(state=y)
@@ -53,7 +53,7 @@ def _cells(out: Output) -> None:
     _keep(out, cells)
 
 
-@case("compare/cells, quasi-identifiers and an attack of one's own", covers=("experiment.compare",))
+@case("compare/cells, quasi-identifiers and an attack of one's own")
 def _more_cells(out: Output) -> None:
     X, y = mixed(160, seed=2)
     cells = run_cells(
@@ -63,7 +63,7 @@ def _more_cells(out: Output) -> None:
     _keep(out, cells)
 
 
-@case("compare/cells with the membership game", covers=("experiment.compare",))
+@case("compare/cells with the membership game")
 def _game(out: Output) -> None:
     real, _ = _small()
     _keep(out, run_cells(real, "diagnosis", methods=["smote"], **{**QUICK, "membership": True}))
@@ -71,7 +71,7 @@ def _game(out: Output) -> None:
 
 @case(
     "compare/comparison",
-    covers=("report.compare", "report.Comparison", "report.Setting", "report.Recommendation"),
+    covers=("auditing.compare", "auditing.Comparison", "auditing.Setting", "auditing.Recommendation"),
 )
 def _comparison(out: Output) -> None:
     X, y = mixed(160, seed=3)

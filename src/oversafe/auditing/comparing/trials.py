@@ -34,19 +34,32 @@ from oversafe.measure.fidelity import FIGURES, fidelity
 from oversafe.measure.scores import SCORES
 from oversafe.measure.utility import folds, make_release, positive_class, summarize, train_on_release
 from oversafe.privacy.guarantee import SEEDED, Guarantee
+from oversafe.protect import (
+    SMOTE,
+    BayesianNetwork,
+    GaussianCopula,
+    HistogramSynthesizer,
+    KAnonymizer,
+    PrivateMixture,
+    PrivateSMOTE,
+    PrivBayes,
+)
 
 ORIGINAL = "original"
 # Of every family one that needs no extra: oversampling, noisy oversampling, generalisation, models without and with
 # differential privacy.
-DEFAULT_METHODS = (
-    "smote",
-    "private-smote",
-    "k-anonymizer",
-    "gaussian-copula",
-    "bayesian-network",
-    "histograms",
-    "privbayes",
-    "mixture",
+DEFAULT_METHODS = tuple(
+    kind.method_name
+    for kind in (
+        SMOTE,
+        PrivateSMOTE,
+        KAnonymizer,
+        GaussianCopula,
+        BayesianNetwork,
+        HistogramSynthesizer,
+        PrivBayes,
+        PrivateMixture,
+    )
 )
 DEFAULT_EPSILONS = (1.0, 5.0)
 
@@ -140,7 +153,7 @@ def compare(
     Examples
     --------
     >>> from oversafe.data import load_dataset
-    >>> from oversafe.experiment import compare
+    >>> from oversafe.auditing.comparing.trials import compare
     >>> table = load_dataset("breast_cancer").frame
     >>> cells = compare(table, "diagnosis", methods=["random-over"], n_repeats=1, membership=False)
     >>> cells["method"].tolist()
