@@ -15,9 +15,9 @@ import pytest
 from oversafe import attack, audit, compare, protect
 from oversafe._core.errors import InputError
 from oversafe.cli.program import main
-from oversafe.data import Schema, read_table, write_table
+from oversafe.data import FileFormat, Schema, read_table, write_table
 from oversafe.data.column import Column
-from oversafe.data.encode import _conform_category
+from oversafe.data.encode import _conform_column
 from oversafe.data.io.parse_warnings import row_of
 from oversafe.protect.marginals.network import affordable_degree
 from oversafe.releasing.writing import with_labels
@@ -328,7 +328,7 @@ def test_labels_are_put_back_into_a_wide_table_without_a_warning():
 def test_text_that_is_what_the_schema_says_is_not_written_anew():
     values = pd.Series(["x", None, "1"], dtype="str", name="cat")
     column = Column("cat", "categorical", "str", missing=True, categories=("1", "x"))
-    assert _conform_category(column, values, row_of) is values
+    assert _conform_column(column, values, FileFormat(), row_of) is values
     # Numbers are the same category however they are printed, and are then printed as the schema has them.
     other = pd.Series(["x", None, "1.0"], dtype="str", name="cat")
-    assert _conform_category(column, other, row_of).dropna().tolist() == ["x", "1"]
+    assert _conform_column(column, other, FileFormat(), row_of).dropna().tolist() == ["x", "1"]

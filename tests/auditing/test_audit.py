@@ -13,7 +13,6 @@ from oversafe import audit
 from oversafe._core.errors import InputError
 from oversafe.attack import Attack, AttackResult, Linkability
 from oversafe.attack.class_tables import ANOTHER_LABEL
-from oversafe.attack.copies import is_copy
 from oversafe.attack.registry import attack_named
 from oversafe.auditing.formatting import told_risk
 from oversafe.auditing.plan.not_run import what_was_left_out
@@ -23,6 +22,7 @@ from oversafe.auditing.tables.identifiers import real_identifiers
 from oversafe.cli.outputs import check_page
 from oversafe.cli.story import demo_schema
 from oversafe.data import load_dataset
+from oversafe.data.rows import is_copy
 from oversafe.privacy import Guarantee, write_release
 from oversafe.protect import SMOTE as OwnSMOTE
 from oversafe.protect import HistogramSynthesizer, RandomOverSampler

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from oversafe.attack import AttackResult
 from oversafe.attack.base import wilson_interval
 from oversafe.attack.class_tables import ClassTables
-from oversafe.attack.copies import as_released, difference_interval, is_copied, is_copy
+from oversafe.attack.copies import difference_interval
 from oversafe.attack.registry import about
 from oversafe.auditing.plan.attack_steps import with_keys
-from oversafe.data.column import value_keys
+from oversafe.data.rows import as_released, is_copied, is_copy
+from oversafe.data.rows.values import value_keys
 from oversafe.measure.leakage import Overlap, rare_matches, release_overlap
 
 # Copies of so many more real rows than of others, at least, need no further reason to be called copies.

@@ -23,6 +23,7 @@ from oversafe.cli.options import (
     SeparatorOption,
     check_seed,
     given_label,
+    plain_number,
     seconds_of,
 )
 from oversafe.cli.outputs import check_page
@@ -149,10 +150,7 @@ def _split(given: list[str] | None) -> list[str]:
 
 
 def _numbers(given: list[str]) -> list[float]:
-    try:
-        numbers = [float(part) for part in _split(given)]
-    except ValueError:
-        numbers = []
+    numbers = [plain_number(part) for part in _split(given)]
     if not numbers or not all(0 < number < math.inf for number in numbers):
         raise InputError(
             f"--epsilons {','.join(given)} was given; write numbers above 0 with commas between them and points in "

@@ -106,7 +106,7 @@ def _made(X: np.ndarray, y: np.ndarray, seed: int, ratio: float | None = None) -
 
 def _geometry(X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, Any]:
     from oversafe.attack import DistinSMOTE, ReconSMOTE, neighbour_mutuality, reconstruction_recall_bound
-    from oversafe.attack.copies import is_copy
+    from oversafe.data.rows import is_copy
 
     real, made = X[y == 1], _made(X, y, seed)
     recon = ReconSMOTE().run(made).score(real)

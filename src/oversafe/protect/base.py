@@ -21,9 +21,10 @@ from sklearn.utils.validation import check_is_fitted
 from oversafe._core.checks import check_choice, check_count, check_pandas, check_random_state
 from oversafe._core.errors import InputError
 from oversafe.data.cells import places_of, was_read_by
-from oversafe.data.column import as_cells, as_frame, as_series, value_keys
+from oversafe.data.column import as_cells, as_frame, as_series
 from oversafe.data.infer_objects import are_dates, as_objects
 from oversafe.data.labels import as_labels, check_labels, in_order
+from oversafe.data.rows.values import value_keys
 from oversafe.data.schema import Schema, check_given_schema, check_table, features_of, texts_read
 from oversafe.privacy.call_context import context_of, warn_if_tuned
 from oversafe.privacy.guarantee import STRICT, UNLABELLED, Guarantee

@@ -13,13 +13,14 @@ from oversafe._core.errors import InputError
 from oversafe._core.text import listed, percent
 from oversafe.attack.base import ONLY_THE_FILE, About, Attack, AttackResult, Earlier, wilson_interval
 from oversafe.attack.class_tables import ClassTables, too_few
-from oversafe.attack.copies import difference_interval, is_copy
+from oversafe.attack.copies import difference_interval
 from oversafe.attack.geometry.decimals import told_by_decimals
 from oversafe.attack.geometry.noise import lines_at_their_error
 from oversafe.attack.geometry.prepared import prepare
 from oversafe.attack.geometry.recovery import find_records
 from oversafe.attack.geometry.shapes.lines import Lines, find_lines, neighbors_to_search
 from oversafe.attack.geometry.shapes.points import EXACT, BoolArray, IntArray, Points, as_frame, read_points
+from oversafe.data.rows import is_copy
 
 # A row in which this many lines end is real beyond doubt, by the argument of the paper's Theorem 2.
 _CERTAIN = 3

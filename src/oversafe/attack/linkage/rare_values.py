@@ -10,8 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oversafe.attack.base import ONLY_THE_FILE, About, Attack, AttackResult
-from oversafe.attack.copies import aligned, column_codes, difference_interval
+from oversafe.attack.copies import difference_interval
 from oversafe.attack.linkage.rates import Rate
+from oversafe.data.rows import aligned, column_codes
 
 _ERROR = 0.05
 _EXAMPLES = 3

@@ -16,9 +16,10 @@ from oversafe._core.errors import InputError
 from oversafe._core.text import percent
 from oversafe.attack.base import About, Attack, AttackResult, Earlier
 from oversafe.attack.class_tables import ClassTables
-from oversafe.attack.copies import difference_interval, is_copy
+from oversafe.attack.copies import difference_interval
 from oversafe.attack.membership.similarity import beside, warn
 from oversafe.attack.records import FloatArray, Records, read_records
+from oversafe.data.rows import is_copy
 
 
 @dataclass(eq=False, repr=False)

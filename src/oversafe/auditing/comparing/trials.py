@@ -22,13 +22,14 @@ from oversafe.attack.registry import own_attacks
 from oversafe.auditing.certainty import with_certain_records
 from oversafe.auditing.plan.attacked import AttackedRelease
 from oversafe.data import Schema
-from oversafe.data.column import value_keys
 from oversafe.data.io.files import read_table
 from oversafe.data.labels import check_labels
+from oversafe.data.rows import table_digest
+from oversafe.data.rows.values import value_keys
 from oversafe.experiment.grid import run_grid
 from oversafe.experiment.memory import PeakMemory
 from oversafe.experiment.source import source_digest
-from oversafe.experiment.store import plain, table_digest
+from oversafe.experiment.store import plain
 from oversafe.measure.fidelity import FIGURES, fidelity
 from oversafe.measure.scores import SCORES
 from oversafe.measure.utility import folds, make_release, positive_class, summarize, train_on_release
@@ -171,7 +172,7 @@ def compare(
     cell = CompareCell(frame, label, schema, own)
     shared = {
         "measured": _MEASURED,
-        "table": table_digest(frame),
+        "table": table_digest(frame, ordered=True),
         "label": label,
         "schema": None if schema is None else hashlib.sha256(schema.to_toml().encode()).hexdigest(),
         "quasi_identifiers": list(quasi_identifiers or ()) or None,

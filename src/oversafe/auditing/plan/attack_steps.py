@@ -16,9 +16,9 @@ from oversafe._core.errors import was_interrupted
 from oversafe._core.text import joined
 from oversafe.attack.base import Attack, AttackResult, Earlier, Rows
 from oversafe.attack.class_tables import ANOTHER_LABEL, ClassTables, rows_in_words
-from oversafe.attack.copies import is_copied, is_copy
 from oversafe.attack.registry import about, needing, on_releases
-from oversafe.data.column import value_keys
+from oversafe.data.rows import is_copied, is_copy
+from oversafe.data.rows.values import value_keys
 
 # What they threaten are records, and not what is told about people.
 _OF_RECORDS = ("reconstruction", "distinguishing")
@@ -75,7 +75,7 @@ def class_tables(
 ) -> ClassTables:
     """Return one class of a release, the real table and the holdout, in the given columns.
 
-    ``kinds`` are the numbers that :func:`oversafe.attack.copies.row_kinds` gives the real rows in these columns.
+    ``kinds`` are the numbers that :func:`oversafe.data.rows.row_keys` gives the real rows in these columns.
     """
 
     def own(table: pd.DataFrame) -> NDArray[np.bool_]:

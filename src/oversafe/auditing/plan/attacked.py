@@ -11,7 +11,6 @@ import pandas as pd
 
 from oversafe.attack import AttackResult
 from oversafe.attack.class_tables import ClassTables
-from oversafe.attack.copies import row_kinds
 from oversafe.auditing.certainty import others_copied
 from oversafe.auditing.plan.attack_steps import (
     AttackStep,
@@ -23,6 +22,7 @@ from oversafe.auditing.plan.attack_steps import (
     relabelled_tables,
     steps_on,
 )
+from oversafe.data.rows import row_keys
 
 
 @dataclass(frozen=True)
@@ -89,5 +89,5 @@ class AttackedRelease:
     def _common(self) -> tuple[float, Any]:
         """What all classes together show: how often chance copies others, and which real rows are alike."""
         real = self.tables[1]
-        kinds = None if real is None else row_kinds(real[list(self.columns)])
+        kinds = None if real is None else row_keys(real[list(self.columns)])
         return others_copied(self.label, self.columns, self.tables), kinds

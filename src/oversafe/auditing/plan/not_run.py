@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from oversafe._core.text import joined, listed
 from oversafe.attack.base import AttackResult
 from oversafe.attack.class_tables import ClassTables
-from oversafe.attack.copies import is_copy
 from oversafe.attack.registry import needing
+from oversafe.data.rows import is_copy
 
 _ON_CLASS = " on class "
 # Of columns that are named, with how much of each is missing.

@@ -14,15 +14,15 @@ from pandas.api.types import is_any_real_numeric_dtype
 from oversafe._core.checks import check_pandas
 from oversafe._core.errors import InputError
 from oversafe._core.text import did_you_mean, listed, shorten
-from oversafe.attack.copies import is_copy
 from oversafe.attack.registry import on_releases
 from oversafe.auditing.plan.attacked import AttackedRelease
 from oversafe.auditing.tables.align_columns import made_alike
 from oversafe.auditing.tables.identifiers import real_identifiers
 from oversafe.auditing.tables.masking_column import hiding_column
 from oversafe.data import Schema
-from oversafe.data.column import value_key, value_keys
 from oversafe.data.labels import check_class_count
+from oversafe.data.rows import is_copy
+from oversafe.data.rows.values import value_key, value_keys
 from oversafe.data.schema import check_table
 
 FloatArray = NDArray[np.float64]

@@ -70,8 +70,8 @@ def read_table(
     separator : str, optional
         The character between the fields of a CSV file. If left out, the schema's; without a schema it is detected.
     decimal : {".", ","}, optional
-        The decimal sign of a CSV file. If left out, the schema's; without a schema it is found for each column, and a
-        comma is considered only where it does not separate the fields.
+        The decimal sign of a CSV file. If left out, the schema's; without a schema a point where commas separate the
+        fields, else the one with which more columns are numbers.
     encoding : str, optional
         The encoding of a CSV file. If left out, the schema's; without a schema UTF-8 or UTF-16 by its mark, else UTF-8,
         else Windows-1252.

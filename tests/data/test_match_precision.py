@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oversafe.attack import ExactCopies, match_precision
-from oversafe.attack.copies import as_released, is_copied, is_copy
+from oversafe.attack import ExactCopies
 from oversafe.auditing.plan.attack_steps import relabelled_tables
 from oversafe.data.infer import column_decimals, count_decimals
+from oversafe.data.rows import as_released, is_copied, is_copy, match_precision
 
 
 def people(n: int = 300, seed: int = 0) -> pd.DataFrame:
