@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Any
 
 import numpy as np
@@ -298,27 +298,22 @@ class _Smote:
         return features, local if alone is not None else np.zeros((n_releases, 1, 0))
 
 
+@dataclass
 class _General:
     """Releases of any protector, made one by one through joblib."""
 
-    def __init__(
-        self,
-        protector: Any,
-        X: Any,
-        y: Any,
-        label: Any,
-        targets: IntArray,
-        encoder: Encoder,
-        statistics: Statistics,
-        around: Surroundings | None,
-        n_jobs: int | None,
-        seed: np.random.SeedSequence,
-    ) -> None:
-        self.protector = protector
-        self.X, self.y, self.label = X, y, label
-        self.targets = targets
-        self.encoder, self.statistics, self.around = encoder, statistics, around
-        self.n_jobs = n_jobs
+    protector: Any
+    X: Any
+    y: Any
+    label: Any
+    targets: IntArray
+    encoder: Encoder
+    statistics: Statistics
+    around: Surroundings | None
+    n_jobs: int | None
+    seed: InitVar[np.random.SeedSequence]
+
+    def __post_init__(self, seed: np.random.SeedSequence) -> None:
         self.most_rows = self._common_size(seed.spawn(1)[0])
 
     def _common_size(self, seed: np.random.SeedSequence) -> int | None:

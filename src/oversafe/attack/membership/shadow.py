@@ -210,16 +210,16 @@ class ShadowClassifier(Attack):
         return make_pipeline(StandardScaler(), perceptron)
 
 
+@dataclass(frozen=True)
 class _Trainer:
     """Trains one classifier, with a record or without, and returns its confidence in the targets' class."""
 
-    def __init__(
-        self, classifier: Any, protector: Any, X: Any, y: Any, label: Any, encoder: Encoder | None
-    ) -> None:
-        self.classifier = classifier
-        self.protector = protector
-        self.X, self.y, self.label = X, y, label
-        self.encoder = encoder
+    classifier: Any
+    protector: Any
+    X: Any
+    y: Any
+    label: Any
+    encoder: Encoder | None
 
     def __call__(self, position: int | None, targets: IntArray, seed: int) -> Matrix:
         X, y = without(self.X, position), without(self.y, position)
