@@ -46,8 +46,9 @@ def propose_decimal(columns: Iterable[pa.ChunkedArray]) -> str:
 
 def _sign_of(column: pa.ChunkedArray) -> str:
     """Return the sign that a column's numbers have, ",?" where a comma may be either, or nothing."""
-    probe, patterns = clean(column.slice(0, _PROBE_ROWS)), {sign: _numbers_with(sign) for sign in ".,"}
-    if not any(_all_match(probe, pattern) for pattern in patterns.values()):
+    probe = clean(column.slice(0, _PROBE_ROWS))
+    patterns = {sign: pattern for sign in ".," if _all_match(probe, pattern := _numbers_with(sign))}
+    if not patterns:
         return ""
     text = clean(column)
     has_comma = _any(pc.match_substring(text, ","))

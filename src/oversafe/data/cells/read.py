@@ -264,7 +264,7 @@ def _fast_numbers(file: FileFormat) -> Fast:
 
     def numbers(piece: pa.Array) -> NDArray[Any] | None:
         # A comma alone, and a point where it groups thousands, are nothing that Arrow reads.
-        if file.decimal == "." or not pc.any(pc.match_substring_regex(piece, r"[.,]"), min_count=0).as_py():
+        if file.decimal == "." or not any(_any(pc.match_substring(piece, mark)) for mark in ".,"):
             with suppress(pa.ArrowInvalid):
                 return _without_nan(pc.cast(piece, pa.float64()))
         if not _all_match(piece, pattern):
@@ -272,8 +272,11 @@ def _fast_numbers(file: FileFormat) -> Fast:
         piece = pc.replace_substring(piece, group, "")
         if file.decimal == ",":
             piece = pc.replace_substring(piece, ",", ".")
-        piece = pc.replace_substring_regex(piece, r"^\+|[^0-9eE+.\-]", "")
-        return _without_nan(pc.cast(piece, pa.float64()))
+        try:
+            found = pc.cast(piece, pa.float64())
+        except pa.ArrowInvalid:
+            found = pc.cast(pc.replace_substring_regex(piece, r"^\+|[^0-9eE+.\-]", ""), pa.float64())
+        return _without_nan(found)
 
     return numbers
 
@@ -322,6 +325,10 @@ def _fast_dates(unit: str, file: FileFormat) -> Fast:
         return None if (moments < _FIRST_DAY).any() else moments
 
     return dates
+
+
+def _any(mask: pa.Array) -> bool:
+    return pc.any(mask, min_count=0).as_py()
 
 
 def _all_match(piece: pa.Array, pattern: str) -> bool:
