@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 from oversafe.attack import AttackResult, ExactCopies
+from oversafe.attack.class_tables import ClassTables
 from oversafe.attack.copies import is_copy, row_kinds
 from oversafe.auditing.certainty import others_copied, with_certain_records
-from oversafe.auditing.plan.attack_steps import ClassTables, attack_steps, class_tables
+from oversafe.auditing.plan.attack_steps import attack_steps, class_tables
 from oversafe.data import load_dataset
 from oversafe.protect import HistogramSynthesizer, PrivateMixture
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -12,7 +13,9 @@ from numpy.typing import NDArray
 
 from oversafe._core.checks import check_pandas
 from oversafe._core.errors import InputError
-from oversafe.attack.base import Attack, AttackResult, Threat, wilson_interval
+from oversafe._core.text import percent
+from oversafe.attack.base import About, Attack, AttackResult, Earlier, SuccessRate, Threat, wilson_interval
+from oversafe.attack.class_tables import ANOTHER_LABEL, ClassTables
 from oversafe.attack.geometry.shapes._kernels import row_hashes
 from oversafe.attack.match_precision import write_alike
 from oversafe.data.column import select_columns
@@ -25,6 +28,7 @@ _Numbers = dict[str, NDArray[np.int64]]
 FloatArray = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False)
 class ExactCopies(Attack):
     """Count the real rows that a release contains word for word, but for the decimals it was rounded to.
 
@@ -64,8 +68,25 @@ class ExactCopies(Attack):
     0.5
     """
 
-    def __init__(self, both_ways: bool = True):
-        self.both_ways = both_ways
+    about = About(
+        question="Do real records stand in the release as they are?",
+        attacker="Somebody who has the released file, and meets a person whose values they recognise.",
+        method=(
+            "Every released row is compared with every real one, value by value. The records of people "
+            "who had no part in the release show what chance gives. If clearly more of theirs stand "
+            "there, the release avoids the real ones."
+        ),
+        risk=(
+            "The share of the real records that stand in the release, less what chance gives. Where real "
+            "records are avoided: the share of other people's records that stand there, less that of the real ones."
+        ),
+        threat="reconstruction",
+        rows=("largest", "relabelled", "attacked"),
+        work=0.5,
+        reads="copied",
+    )
+
+    both_ways: bool = True
 
     def run(self, release: Any, real: Any, holdout: Any = None) -> AttackResult:
         """Compare the rows of the release with the real ones.
@@ -136,6 +157,43 @@ class ExactCopies(Attack):
             evidence=evidence,
             details=details,
         )
+
+    def run_on(self, tables: ClassTables, earlier: Earlier) -> AttackResult:
+        """Run it on a class, and on rows under another label for copies alone."""
+        if tables.label == ANOTHER_LABEL:
+            # The real rows were chosen for being missing under their own; the holdout's were not chosen.
+            return replace(self, both_ways=False).run(tables.release, tables.real, tables.holdout)
+        return self.run(tables.release, tables.real, tables.holdout)
+
+    def headline(self, result: Any, label: str, certain: int = 0) -> str:
+        """Return what a result means, for a reader who does not know the attack."""
+        copied, total = result.details["copied"], result.details["distinct_real"]
+        if result.details.get("avoided"):
+            others = result.details["copied_holdout"] / result.details["distinct_holdout"]
+            return (
+                f"The release avoids the real records of class {label!r}: it holds {copied} of the {total} "
+                f"different ones, and {percent(others)} of the records of people who had no part. So a "
+                "missing record hints that the person took part."
+            )
+        chance = ", no more than by chance" if copied and not certain and result.interval[0] <= 0 else ""
+        if label == ANOTHER_LABEL:
+            return f"{copied} different real records stand in the release under {label}{chance}."
+        records = f"{copied} of the {total} different real records of class {label!r}"
+        return f"{records} stand in the release as they are{chance}."
+
+    def rates(self, result: AttackResult) -> list[SuccessRate]:
+        """Return the shares of the real records and of others that stand in the release."""
+        details = result.details
+        copied, total = details["copied"], details["distinct_real"]
+        interval = wilson_interval(copied, total)
+        found = [SuccessRate("real records that stand in the release", copied / total, interval, "attack")]
+        if details.get("distinct_holdout"):
+            copied, total = details["copied_holdout"], details["distinct_holdout"]
+            interval = wilson_interval(copied, total)
+            found.append(SuccessRate("records of people who had no part", copied / total, interval))
+        elif "expected_by_chance" in details:
+            found.append(SuccessRate("to expect by chance", details["expected_by_chance"], None))
+        return found
 
 
 def _seldom(copied: int, total: int, others: int, all_others: int) -> float:

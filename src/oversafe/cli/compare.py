@@ -8,23 +8,24 @@ from typing import Annotated, Any
 
 import typer
 
-from oversafe._core.errors import InputError
-from oversafe.cli.consoles import console, note, when_stopped
+from oversafe._core.errors import InputError, when_stopped
+from oversafe.cli.consoles import console, note
 from oversafe.cli.options import (
     PAGE,
     TABLE,
     DeclaredDecimalOption,
     DropOption,
+    DropUnlabelledOption,
     EncodingOption,
     JsonOption,
     LabelOption,
     QuasiIdentifierOption,
     SeparatorOption,
     check_seed,
+    given_label,
     seconds_of,
 )
 from oversafe.cli.outputs import check_page
-from oversafe.releasing.tables import DropUnlabelledOption, given_label, labelled, left_out, read_by_schema
 
 
 def compare(
@@ -95,6 +96,7 @@ def compare(
 
     from oversafe.data import Schema
     from oversafe.data.io.files import check_dropped, read_table
+    from oversafe.releasing.tables import labelled, left_out, read_by_schema
 
     given = None if schema is None else Schema.from_toml(schema)
     gone, declared = left_out(drop, label, given, persons=True)

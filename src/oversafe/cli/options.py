@@ -55,8 +55,19 @@ QuasiIdentifierOption = Annotated[
     typer.Option("--quasi-identifier", "-q", help="A column that outsiders may know; may be given again."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+DropUnlabelledOption = Annotated[
+    bool,
+    typer.Option("--drop-unlabelled", help="Leave out rows without a label, such as a totals line."),
+]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists already.")]
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def given_label(label: str | None, command: str) -> str:
+    """Return the label, or refuse a command without it, in the same words everywhere."""
+    if label is None:
+        raise InputError(f"--label is missing; name the column that holds the class: {command}")
+    return label
 
 
 def seconds_of(text: str | None) -> float | None:

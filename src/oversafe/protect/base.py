@@ -29,6 +29,7 @@ from oversafe.privacy.call_context import context_of, warn_if_tuned
 from oversafe.privacy.guarantee import STRICT, UNLABELLED, Guarantee
 from oversafe.privacy.ledger.ledger import pay
 from oversafe.privacy.persons import check_persons, limit_rows
+from oversafe.protect.explanations import Explanation
 
 Material = tuple[pd.DataFrame, pd.Series]
 # imbalanced-learn's words for balance, of those that make sense where all rows are new.
@@ -54,6 +55,11 @@ class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
 
     guarantee_: Guarantee
     schema_: Schema
+    # What it says of itself: its name on the command line, in comparisons and on the page; what it does and promises;
+    # and the extra of oversafe that it needs.
+    method_name: ClassVar[str] = ""
+    explanation: ClassVar[Explanation | None] = None
+    extra: ClassVar[str] = ""
     # Whether it has a promise, and for records alone; one for persons shows in its parameter rows_per_person.
     _promises_records: ClassVar[bool] = False
     # Told what is being done and the share that is done; set by whoever wants to show it.

@@ -146,4 +146,12 @@ FAULTS = (
     Fault("assumptions-public", "privacy.costs.oversampling:_assumptions", "(_PUBLIC,)", "()", "what a proof takes for granted is said", ("tests/privacy/test_oversampling.py::test_what_the_proofs_take_for_granted_is_said",)),
     Fault("assumptions-stable", "privacy.costs.oversampling:smote_cost", "((_STABLE,) if stable_ties else ())", "()",
           "what a proof takes for granted is said", ("tests/privacy/test_oversampling.py::test_what_the_proofs_take_for_granted_is_said",)),
+    Fault("release-in-order", "releasing.run:release", "made = shuffled(made, random_state)",
+          "pass", "the place of a row in a release says nothing of its place in the table", ("tests/test_cli_budget.py",)),
+    Fault("release-of-records", "releasing.run:release", "_check_unit(guarantee, given, method)",
+          "None", "a promise for records is refused where there are persons", ("tests/cli/test_protect.py",)),
+    Fault("release-unlabelled", "releasing.run:release", "= drop_unlabelled, strict",
+          "= False, False", "rows that were left out are part of the promise", ("tests/releasing/test_release.py", "tests/cli/test_protect.py")),
+    Fault("release-charged-before-memory", "releasing.run:release", "    check_fits(rows, len(frame.columns))\n",
+          "", "a budget is charged once nothing can be refused any more", ("tests/releasing/test_release.py",)),
 )  # fmt: skip

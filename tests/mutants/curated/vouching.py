@@ -83,7 +83,7 @@ FAULTS = (
           '"oversafe ledger seal"', "a ledger vouches for what it sealed", (_VOUCHING, "tests/privacy/test_manifest.py",)),
     Fault("budget-charge-vouched", "cli.budget:charge", "counts = vouch(manifest).guarantee",
           "counts = manifest.guarantee", "a budget is charged with what counts", ("tests/test_cli_keys.py",)),
-    Fault("protect-seals", "cli.protect:protect", "ledger=None if account is None else account.ledger,",
+    Fault("protect-seals", "releasing.run:release", "ledger=None if ledger is None else ledger.ledger,",
           "", "a release carries its ledger's seal", ("tests/test_cli_keys.py",)),
     Fault("audit-ledger", "auditing.run:audit", "guarantee = vouched(release, ledger=ledger)",
           "guarantee = vouched(release)", "an audit uses the ledger and the limit that it was given", (_VOUCHING, "tests/privacy/test_manifest.py",)),
@@ -91,6 +91,6 @@ FAULTS = (
           "vouched(release)", "an audit uses the ledger and the limit that it was given", ("tests/test_cli_keys.py",)),
     Fault("audit-command-limit", "cli.audit:audit", "            max_epsilon=most,\n",
           "", "an audit uses the ledger and the limit that it was given", ("tests/test_cli_keys.py",)),
-    Fault("page-vouched", "app.work:protect_table", "vouched(path)",
-          "Vouched(protector.guarantee_, None)", "the page tells who vouches", ("tests/app/test_work.py",)),
+    Fault("page-vouched", "app.work:protect_upload", "vouched(out)",
+          "Vouched(made.guarantee, None)", "the page tells who vouches", ("tests/app/test_work.py",)),
 )  # fmt: skip

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from oversafe.data.schema import Schema
 
 _TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+TABLE_ENDINGS = (*_TEXT_ENDINGS, ".parquet")
 _ENDINGS = "a .csv, .tsv, .txt (also .gz) or .parquet file"
 # Of a file, for its separator.
 _LONGEST_LOOK = 1 << 20
@@ -288,7 +289,7 @@ def write_table(
         return
     path, shown = Path(target), repr(os.fspath(target))
     ending = _ending(path)
-    if ending not in (*_TEXT_ENDINGS, ".parquet"):
+    if ending not in TABLE_ENDINGS:
         raise InputError(
             f"{shown} does not say the kind of file; expected {_ENDINGS}, or a database URL with #table"
         )

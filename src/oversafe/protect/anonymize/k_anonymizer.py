@@ -20,6 +20,7 @@ from oversafe.data.schema import Schema
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.protect.anonymize.quasi_identifiers import chosen_columns, dense_ids, group_sizes
 from oversafe.protect.base import Sampler
+from oversafe.protect.explanations import Explanation
 from oversafe.protect.margins import finite_codes
 
 FloatArray = NDArray[np.float64]
@@ -101,6 +102,14 @@ class KAnonymizer(Sampler):
     >>> anonymizer.fit_resample(X, y)[0]["age"].tolist()
     ['21 to 23', '21 to 23', '21 to 23', '60 to 69', '60 to 69', '60 to 69']
     """
+
+    method_name = "k-anonymizer"
+    explanation = Explanation(
+        "Real rows whose quasi-identifiers are replaced by those of a group of at least k_anonymity rows.",
+        "k-anonymity for the quasi-identifiers; l-diversity and t-closeness of the sensitive column when asked for.",
+        "It bounds nothing for an outsider who knows other columns, and two such releases together may single "
+        "people out.",
+    )
 
     k_anonymity: int = 5
     quasi_identifiers: Sequence[Any] | None = None

@@ -18,6 +18,7 @@ from oversafe.data.schema import Schema
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.protect.anonymize.quasi_identifiers import SUGGESTED, chosen_columns, group_sizes
 from oversafe.protect.base import Sampler
+from oversafe.protect.explanations import Explanation
 from oversafe.protect.margins import NumberMargin, finite_codes
 
 FloatArray = NDArray[np.float64]
@@ -90,6 +91,15 @@ class NHSSanitizer(Sampler):
     >>> int(X_new.groupby(list(X.columns[:2])).size().min()) >= 10
     True
     """
+
+    method_name = "nhs-sanitizer"
+    explanation = Explanation(
+        "Real rows: outliers capped, rare categories merged, quasi-identifiers made coarser, rows with rare "
+        "combinations left out.",
+        "Every released combination of the quasi-identifiers is shared by at least k_anonymity rows.",
+        "It bounds nothing for an outsider who knows other columns, and leaves out the rare, who may be the "
+        "minority class.",
+    )
 
     quasi_identifiers: Sequence[Any] | None = None
     k_anonymity: int = 10

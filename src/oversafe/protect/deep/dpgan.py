@@ -19,6 +19,7 @@ from oversafe.privacy.guarantee import OVER_THE_REALS, Guarantee, Relation
 from oversafe.privacy.ledger.ledger import DatasetLedger
 from oversafe.protect.deep.adversarial import AdversarialSynthesizer, Cells, Strategy, drawn_classes, one_hot
 from oversafe.protect.descriptions import PRIVATE, described
+from oversafe.protect.explanations import COUNTED, Explanation
 
 _BASIS = (
     "noisy sums of clipped gradients over Poisson samples for the discriminator, discrete Gaussian noise on all counts "
@@ -67,6 +68,15 @@ class DPGAN(AdversarialSynthesizer):
     sample_rate_, n_steps_ : float, int
         The chance of a row to be in a step of the discriminator, and the number of steps.
     """
+
+    method_name = "dpgan"
+    extra = "deep"
+    explanation = Explanation(
+        "A fully synthetic table from a neural network that starts from noisy margins of the columns within the "
+        "classes and learns from a second one, which sees the rows through noisy gradients.",
+        COUNTED,
+        "At a small epsilon it learns little beyond the margins; the methods that count are better on most tables.",
+    )
 
     epsilon: float = 1.0
     delta: float | None = None

@@ -18,6 +18,7 @@ from oversafe.data.schema import Schema
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.protect.base import Synthesizer
 from oversafe.protect.descriptions import PLAIN, described
+from oversafe.protect.explanations import Explanation
 
 LICENCE = (
     "{method} comes with the package '{package}', which is under the Business Source License 1.1 and restricts "
@@ -45,6 +46,13 @@ guarantee_ : Guarantee
 @dataclass(eq=False, repr=False)
 class _Generator(Synthesizer):
     """Trains a generator of another project on the coded table and draws rows of the wanted classes from it."""
+
+    explanation = Explanation(
+        "A fully synthetic table from a neural network of another project, whose licence (BUSL-1.1) restricts some "
+        "commercial use; for comparisons.",
+        "Nothing: the network is trained without noise.",
+        "It can repeat what it has seen, above all rare records.",
+    )
 
     _package: ClassVar[str]
 
@@ -174,6 +182,9 @@ class CTGAN(_Generator):
     {guarantee_, schema_, classes_, class_counts_}
     """
 
+    method_name = "ctgan"
+    extra = "baselines"
+
     _package = "ctgan"
 
     def _train(self, coded: pd.DataFrame, discrete: list[str], seed: int) -> Any:
@@ -213,6 +224,8 @@ class TVAE(CTGAN):
     {guarantee_, schema_, classes_, class_counts_}
     """
 
+    method_name = "tvae"
+
     def _sample_rows(self, n: int, rare: int) -> pd.DataFrame:
         return self._model.sample(n)
 
@@ -235,6 +248,9 @@ class CopulaGAN(_Generator):
     ----------
     {guarantee_, schema_, classes_, class_counts_}
     """
+
+    method_name = "copulagan"
+    extra = "sdv"
 
     _package = "sdv"
 

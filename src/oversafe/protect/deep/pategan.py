@@ -20,6 +20,7 @@ from oversafe.privacy.ledger.ledger import DatasetLedger
 from oversafe.privacy.noise import uniform
 from oversafe.protect.deep.adversarial import AdversarialSynthesizer, Cells, Strategy, drawn_classes
 from oversafe.protect.descriptions import PRIVATE, described
+from oversafe.protect.explanations import COUNTED, Explanation
 
 if TYPE_CHECKING:
     import torch
@@ -80,6 +81,15 @@ class PATEGAN(AdversarialSynthesizer):
     vote_noise_ : float
         The deviation of the noise on a count of votes.
     """
+
+    method_name = "pategan"
+    extra = "deep"
+    explanation = Explanation(
+        "A fully synthetic table from a neural network that starts from noisy margins of the columns within the "
+        "classes and learns from noisy votes of teachers, each of which sees rows of its own.",
+        COUNTED,
+        "At a small epsilon it learns little beyond the margins; the methods that count are better on most tables.",
+    )
 
     _only_counts: ClassVar = True
 

@@ -16,6 +16,7 @@ from oversafe.data.schema import Schema
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.protect.base import Synthesizer
 from oversafe.protect.descriptions import PLAIN, described
+from oversafe.protect.explanations import Explanation
 from oversafe.protect.marginals.network import (
     Node,
     affordable_degree,
@@ -83,6 +84,13 @@ class BayesianNetwork(Synthesizer):
     >>> synthesizer.sample(50)[0].shape
     (50, 10)
     """
+
+    method_name = "bayesian-network"
+    explanation = Explanation(
+        "A fully synthetic table; each column is drawn given a few others, from counts of the real rows.",
+        "Nothing: the counts carry no noise.",
+        "It does not hide rare combinations: one that a single record has can come out again.",
+    )
 
     degree: int = 2
     _: KW_ONLY

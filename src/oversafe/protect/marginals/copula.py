@@ -16,6 +16,7 @@ from oversafe.data.schema import Schema
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.protect.base import Synthesizer
 from oversafe.protect.descriptions import PLAIN, described
+from oversafe.protect.explanations import Explanation
 from oversafe.protect.margins import NumberMargin, finite_codes
 
 FloatArray = NDArray[np.float64]
@@ -76,6 +77,13 @@ class GaussianCopula(Synthesizer):
     >>> y_new.value_counts().sort_index().to_dict()
     {'benign': 300, 'malignant': 300}
     """
+
+    method_name = "gaussian-copula"
+    explanation = Explanation(
+        "A fully synthetic table with each class's own distributions and rank correlations.",
+        "Nothing: the model is fitted without noise.",
+        "It keeps no relation that is not monotone, and rows of a small class may lie close to real ones.",
+    )
 
     _: KW_ONLY
     sampling_strategy: str | float | Mapping[Any, int] | None = None

@@ -26,6 +26,7 @@ from oversafe.privacy.ledger.ledger import DatasetLedger
 from oversafe.protect.base import Material
 from oversafe.protect.counting import CountingSynthesizer
 from oversafe.protect.descriptions import PRIVATE, described
+from oversafe.protect.explanations import COUNTED, Explanation
 from oversafe.protect.marginals.network import draw_column
 from oversafe.protect.marginals.noisy_tables import joined_cells
 from oversafe.protect.marginals.product_generator import ProductGenerator, Tables
@@ -127,6 +128,17 @@ class GEM(CountingSynthesizer):
        Methods", NeurIPS 2021.
     .. [2] L. Rosenblatt et al., "Differential Privacy Under Class Imbalance: Methods and Empirical Insights", 2025.
     """
+
+    method_name = "gem"
+    extra = "deep"
+    explanation = Explanation(
+        "A fully synthetic table from a neural network that is trained on noisy tables: every column, every column "
+        "within the classes and, where the rows suffice, those combinations of three columns (the label may be one) "
+        "that it got most wrong before.",
+        COUNTED,
+        "It keeps no relation of four columns, and combinations are measured in groups of values, as fine as the rows "
+        "allow.",
+    )
 
     epsilon: float = 1.0
     delta: float | None = None

@@ -26,6 +26,7 @@ from oversafe.privacy.ledger.ledger import DatasetLedger
 from oversafe.protect.base import Material
 from oversafe.protect.counting import CountingSynthesizer
 from oversafe.protect.descriptions import PRIVATE, described
+from oversafe.protect.explanations import COUNTED, Explanation
 from oversafe.protect.marginals.network import draw_column
 from oversafe.protect.marginals.noisy_tables import shrink
 
@@ -116,6 +117,15 @@ class MST(_Graphical):
         The pairs of columns that were measured.
     """
 
+    method_name = "mst"
+    extra = "marginals"
+    explanation = Explanation(
+        "A fully synthetic table from a graphical model fitted to noisy tables: every column with the label, and "
+        "a tree of pairs of columns.",
+        COUNTED,
+        "It keeps no relation beyond those of the tree.",
+    )
+
     _shares: ClassVar = {"within": 0.35, "choice": 0.1, "tables": 0.55}
     max_cells = 1_000_000
 
@@ -165,6 +175,15 @@ class AIM(_Graphical):
     tables_ : list of tuple of str
         The pairs of columns that were measured, alone or within the classes.
     """
+
+    method_name = "aim"
+    extra = "marginals"
+    explanation = Explanation(
+        "A fully synthetic table from a graphical model fitted to noisy tables: every column with the label, and "
+        "those pairs of columns that the model did not know before.",
+        COUNTED,
+        "It keeps no relation that it did not choose to measure, and no pair of columns with very many values.",
+    )
 
     _shares: ClassVar = {"within": 0.3, "choice": 0.1, "tables": 0.6}
 

@@ -20,6 +20,7 @@ from oversafe.privacy.guarantee import Relation
 from oversafe.privacy.ledger.ledger import DatasetLedger
 from oversafe.protect.counting import CountingSynthesizer
 from oversafe.protect.descriptions import PRIVATE, described
+from oversafe.protect.explanations import Explanation
 
 _BASIS = (
     "discrete Laplace noise on the counts of every column within every class and on the class counts "
@@ -66,6 +67,14 @@ class HistogramSynthesizer(CountingSynthesizer):
     >>> X_new.shape
     (200, 10)
     """
+
+    method_name = "histograms"
+    explanation = Explanation(
+        "A fully synthetic table; each column is drawn by itself from a noisy histogram within the class.",
+        "Differential privacy with the given epsilon for every record, if the schema declares public ranges "
+        "and categories; otherwise the figure is nominal.",
+        "It keeps no relation among the columns of one class.",
+    )
 
     epsilon: float = 1.0
     _: KW_ONLY

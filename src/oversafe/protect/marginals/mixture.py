@@ -26,6 +26,7 @@ from oversafe.privacy.ledger.ledger import DatasetLedger
 from oversafe.protect.base import Material
 from oversafe.protect.counting import CountingSynthesizer
 from oversafe.protect.descriptions import PRIVATE, described
+from oversafe.protect.explanations import COUNTED, Explanation
 from oversafe.protect.marginals.product_mixture import Cells, Measured, ProductMixture
 
 IntArray = NDArray[np.int64]
@@ -103,6 +104,15 @@ class PrivateMixture(CountingSynthesizer):
     >>> X_new.shape
     (200, 10)
     """
+
+    method_name = "mixture"
+    explanation = Explanation(
+        "A fully synthetic table from a mixture model that is fitted to noisy counts of columns, of columns within "
+        "the classes and, where the rows suffice, of all pairs of columns.",
+        COUNTED,
+        "It keeps no relation that only three columns together show, and a class of a few dozen rows is drawn mostly "
+        "from what the other classes look like.",
+    )
 
     epsilon: float = 1.0
     delta: float | None = None

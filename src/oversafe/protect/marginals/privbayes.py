@@ -23,6 +23,7 @@ from oversafe.privacy.ledger.ledger import DatasetLedger
 from oversafe.protect.base import Material
 from oversafe.protect.counting import CountingSynthesizer
 from oversafe.protect.descriptions import PRIVATE, described
+from oversafe.protect.explanations import Explanation
 from oversafe.protect.marginals.network import draw_column
 from oversafe.protect.marginals.private_network import PrivateNetwork
 
@@ -95,6 +96,16 @@ class PrivBayes(CountingSynthesizer):
     >>> X_new.shape
     (200, 10)
     """
+
+    method_name = "privbayes"
+    explanation = Explanation(
+        "A fully synthetic table; each column is drawn given the class and up to degree other columns, from noisy "
+        "counts; which columns is chosen with noise too.",
+        "Differential privacy with the given epsilon (and delta) for every record, if the schema declares public "
+        "ranges and categories; otherwise the figure is nominal.",
+        "It keeps no relation that the network leaves out, and of a class with few rows little more than each "
+        "column by itself.",
+    )
 
     epsilon: float = 1.0
     _: KW_ONLY

@@ -21,6 +21,7 @@ from oversafe.data.schema import Schema
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.protect.base import Sampler
 from oversafe.protect.descriptions import SAMPLER, described
+from oversafe.protect.explanations import Explanation
 
 _COPIES = "the result holds real rows as they are"
 _LINES = (
@@ -44,6 +45,13 @@ def _unit(matrix: NDArray[Any]) -> float:
 
 class _Adapter(Sampler):
     """Runs one of imbalanced-learn's samplers on the table as a numeric matrix."""
+
+    explanation = Explanation(
+        "Keeps every real row and adds rows on straight lines between neighbours of the smaller classes.",
+        "Nothing.",
+        "It hides nobody: the real rows are in the release, and the added rows alone can be followed back to "
+        "real records (oversafe audit shows it).",
+    )
 
     _method: ClassVar[Any]
     _reasons: ClassVar[tuple[str, ...]] = _LINES
@@ -178,6 +186,13 @@ class RandomOverSampler(_Picker):
     3
     """
 
+    method_name = "random-over"
+    explanation = Explanation(
+        "Keeps every real row and repeats rows of the smaller classes.",
+        "Nothing.",
+        "It hides nobody: the release is the table, with some rows several times.",
+    )
+
     _method = over_sampling.RandomOverSampler
 
     _: KW_ONLY
@@ -206,6 +221,13 @@ class RandomUnderSampler(_Picker):
     --------
     imblearn.under_sampling.RandomUnderSampler : What does the work.
     """
+
+    method_name = "random-under"
+    explanation = Explanation(
+        "Keeps some of the real rows of the larger classes and all of the smallest.",
+        "Nothing.",
+        "It hides nobody: the release consists of real rows.",
+    )
 
     _method = under_sampling.RandomUnderSampler
 
@@ -247,6 +269,8 @@ class SMOTE(_Adapter):
     'none'
     """
 
+    method_name = "smote"
+
     _method = over_sampling.SMOTE
 
     _: KW_ONLY
@@ -276,6 +300,8 @@ class SMOTENC(SMOTE):
     --------
     imblearn.over_sampling.SMOTENC : What does the work.
     """
+
+    method_name = "smotenc"
 
     _: KW_ONLY
     categorical_features: Any = None
@@ -376,6 +402,8 @@ class BorderlineSMOTE(_Adapter):
     imblearn.over_sampling.BorderlineSMOTE : What does the work.
     """
 
+    method_name = "borderline-smote"
+
     _method = over_sampling.BorderlineSMOTE
 
     _: KW_ONLY
@@ -402,6 +430,8 @@ class ADASYN(_Adapter):
     --------
     imblearn.over_sampling.ADASYN : What does the work.
     """
+
+    method_name = "adasyn"
 
     _method = over_sampling.ADASYN
 
@@ -431,6 +461,8 @@ class SVMSMOTE(_Adapter):
     --------
     imblearn.over_sampling.SVMSMOTE : What does the work.
     """
+
+    method_name = "svm-smote"
 
     _method = over_sampling.SVMSMOTE
 
@@ -467,6 +499,8 @@ class KMeansSMOTE(_Adapter):
     --------
     imblearn.over_sampling.KMeansSMOTE : What does the work.
     """
+
+    method_name = "kmeans-smote"
 
     _method = over_sampling.KMeansSMOTE
 

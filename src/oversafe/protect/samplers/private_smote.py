@@ -20,6 +20,7 @@ from oversafe.data.schema import Schema
 from oversafe.privacy.guarantee import SEEDED, Guarantee, check_epsilon
 from oversafe.protect.anonymize.quasi_identifiers import SUGGESTED, chosen_columns, group_sizes, telling_set
 from oversafe.protect.base import Sampler, check_labels
+from oversafe.protect.explanations import Explanation
 from oversafe.protect.margins import finite_codes
 from oversafe.protect.samplers.neighbors import nearest_rows, standardised
 
@@ -163,6 +164,16 @@ class PrivateSMOTE(Sampler):
     >>> sampler.guarantee_.status
     'nominal'
     """
+
+    method_name = "private-smote"
+    explanation = Explanation(
+        "Rows whose quasi-identifiers fewer than k_anonymity rows share are replaced by noisy mixtures of their "
+        "neighbours; the other rows stay as they are.",
+        "No released number of a replaced row in a continuous column equals its source. Nothing else is proven.",
+        "Epsilon is a noise level and not differential privacy: the noise depends on the data, the choice of rows "
+        "too, the rows that are kept are published unchanged, and so are all labels. In tables of precise numbers "
+        "an epsilon of 5 or more leaves people linkable.",
+    )
 
     epsilon: float | None = 1.0
     quasi_identifiers: Sequence[Any] | None = None

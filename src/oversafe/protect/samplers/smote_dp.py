@@ -22,6 +22,7 @@ from oversafe.privacy.costs.oversampling import smote_budget, smote_cost
 from oversafe.privacy.guarantee import SEEDED, Guarantee, check_epsilon
 from oversafe.protect.base import Synthesizer, check_labels
 from oversafe.protect.counting import DEFAULT_DELTA
+from oversafe.protect.explanations import Explanation
 from oversafe.protect.samplers.stable_smote import stable_smote
 
 RunAt = Literal["nominal", "proven"]
@@ -96,6 +97,15 @@ class SMOTEDP(Synthesizer):
     >>> synthesizer.sample(5)[0].shape
     (5, 10)
     """
+
+    method_name = "smote-dp"
+    explanation = Explanation(
+        "A fully synthetic table: a synthesizer under differential privacy learns rows that SMOTE drew between "
+        "neighbours.",
+        "With public class sizes (class_sizes) the epsilon of the whole is stated, and with run_at='proven' kept; the "
+        "synthesizer's own epsilon is nominal.",
+        "SMOTE before a private method does not save budget: one record changes many of its rows.",
+    )
 
     _promises_records = True
 

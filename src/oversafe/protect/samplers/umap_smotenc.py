@@ -17,6 +17,7 @@ from oversafe._core.errors import InputError, import_extra
 from oversafe.data.schema import Schema
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.protect.base import Synthesizer
+from oversafe.protect.explanations import Explanation
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -109,6 +110,15 @@ class UMAPSMOTENC(Synthesizer):
     A drawn row that equals a real one stays. If such rows were drawn again, those that are missing would tell who is
     in the table, most of all where few rows are possible.
     """
+
+    method_name = "umap-smotenc"
+    extra = "umap"
+    explanation = Explanation(
+        "A fully synthetic table; rows are made on lines in an embedding of the table and projected back.",
+        "No row of the release is a real one. Nothing else is proven.",
+        "Nothing bounds what one record changes in the result; the attacks on SMOTE's straight lines find nothing "
+        "in it, which is a measurement and not a guarantee.",
+    )
 
     k_neighbors: int = 5
     _: KW_ONLY
