@@ -71,6 +71,27 @@ def test_create_show_history_and_verify(run, tmp_path):
     assert not (tmp_path / "other.db").exists()
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(f"{column} = CAST({column} AS BLOB)" for column in ("dataset", "kind", "body", "previous", "mac")),
+        "mac = 'é'",
+        "body = CAST(x'ff' AS TEXT)",
+        "mac = CAST(x'eda080' AS TEXT)",
+    ],
+)
+def test_what_is_no_text_is_a_sentence_and_exit_code_1(run, tmp_path, change):
+    run("budget", "create", "budget.db", "patients", "--epsilon", "3")
+    connection = sqlite3.connect(tmp_path / "budget.db")
+    connection.execute("DROP TRIGGER no_update")
+    for number in (1, 0):
+        with connection:
+            connection.execute(f"UPDATE entries SET {change} WHERE number = ?", [number])
+        done = run("budget", "verify", "budget.db")
+        assert done.returncode == 1 and done.stderr == "" and done.stdout.endswith(".\n")
+    connection.close()
+
+
 def test_a_tampered_ledger_fails_verification(run, tmp_path):
     run("budget", "create", "budget.db", "patients", "--epsilon", "3")
     connection = sqlite3.connect(tmp_path / "budget.db")

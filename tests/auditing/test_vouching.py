@@ -10,10 +10,19 @@ from jsonschema import Draft202012Validator
 
 from oversafe import audit
 from oversafe._core.errors import InputError
-from oversafe.auditing import Audit
+from oversafe.auditing import Audit, run
 from oversafe.cli.story import demo_schema
-from oversafe.data import load_dataset
-from oversafe.privacy import Guarantee, Keys, Ledger, UnsignedWarning, read_manifest, vouched, write_release
+from oversafe.data import load_dataset, write_table
+from oversafe.privacy import (
+    Guarantee,
+    Keys,
+    Ledger,
+    UnsignedWarning,
+    Vouched,
+    read_manifest,
+    vouched,
+    write_release,
+)
 from oversafe.privacy.signing.keys import fingerprint
 from oversafe.privacy.signing.manifest import Manifest, checksum, manifest_path
 from oversafe.privacy.signing.vouching import FAULTY_VERSIONS, known_fault
@@ -344,6 +353,62 @@ def test_a_holders_name_is_only_text(made, tmp_path):
     assert "Smith &amp; Sons" in page and "Smith & Sons" not in page
 
 
+# ------------------------------------------------------------------------------------------ of which bytes
+
+
+@pytest.mark.parametrize("name", ["release.csv", "release.csv.gz", "release.parquet"])
+def test_what_is_vouched_for_is_what_was_read(made, real, tmp_path, monkeypatch, name):
+    """The real table stands at the path while the audit reads it, and the release while its manifest is looked at."""
+    path, kept = tmp_path / name, tmp_path / f"kept-{name}"
+    write_release(made[0], path, made[1], {})
+    path.rename(kept)
+    write_table(real, path)
+    read = run.read_file
+
+    def read_then_swapped(source):
+        found = read(source)
+        kept.replace(path)
+        return found
+
+    monkeypatch.setattr(run, "read_file", read_then_swapped)
+    with pytest.raises(InputError, match="belongs to other contents"):
+        quickly(path)
+    monkeypatch.undo()
+    monkeypatch.setenv("OVERSAFE_KEYS", str(tmp_path / "own"))
+    report = quickly(path)
+    assert report.verdict.level == "protected" and report.voucher.by == "you"
+    assert report.settings["sha256"] == {"release": checksum(path)}
+
+
+def test_the_release_may_be_gone_once_it_was_read(release, real, monkeypatch):
+    read = run.read_file
+
+    def read_then_swapped(source):
+        found = read(source)
+        real.to_csv(source, index=False)
+        return found
+
+    monkeypatch.setattr(run, "read_file", read_then_swapped)
+    report = quickly(release)
+    assert report.voucher.by == "you" and report.facts["rows"] == 120
+
+
+def test_what_is_vouched_for_another_file_is_the_callers_word(release, real, tmp_path, made):
+    raw, said = tmp_path / "raw.csv", vouched(release)
+    real.to_csv(raw, index=False)
+    own = quickly(release, guarantee=said)
+    assert own.voucher.by == "you" and own.settings["method"] == "histograms"
+    by_hand = Vouched(made[1], said.voucher)
+    for table, stated in ((raw, said), (real, said), (made[0], said), (raw, by_hand), (made[0], by_hand)):
+        report = quickly(table, guarantee=stated)
+        assert report.voucher.by == "caller" and "You state this." in report.verdict.sentence
+        assert "signed by you" not in str(report) and "method" not in report.settings and not report.total
+
+
+def test_what_does_not_count_does_not_count_for_another_file_either(from_elsewhere, made):
+    is_unproven(quickly(made[0], guarantee=vouched(from_elsewhere)), "unknown", "signed by an unknown key")
+
+
 # ------------------------------------------------------------------------------------------ the ledger
 
 
@@ -406,6 +471,16 @@ def test_the_ledger_does_not_vouch_where_the_entry_is_another(paid, ledger, made
     for entry in (None, "", manifest.ledger_entry + "0"):
         put(paid, replace(manifest, ledger_entry=entry).sealed(ledger))
         is_unproven(quickly(paid, ledger=ledger), "unsigned", "the ledger has no entry for it")
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_budget_is_told_of_what_the_ledger_paid_for_alone(paid, ledger, real, stranger, trusted):
+    """Whoever can read an entry's name can write it into a manifest."""
+    manifest = read_manifest(paid)
+    real.to_csv(paid, index=False)
+    put(paid, replace(manifest, sha256=checksum(paid)).signed(None if trusted else stranger))
+    report = quickly(paid, ledger=ledger)
+    assert report.voucher.counts == trusted and report.total == "" and "patients" not in str(report)
 
 
 def test_another_ledger_does_not_vouch(paid, tmp_path, made):

@@ -216,6 +216,8 @@ def test_failures_and_noise_are_held_against_the_budget_together():
     shown.spend("failures", delta=5e-4)
     shown.spend("pure", epsilon=0.5)
     assert composed_epsilon(shown.guarantee("x").event, 4e-4) == math.inf
+    # Half a unit of a pure mechanism is half a unit, whatever its rho says at this delta.
+    assert 0.49 < shown.guarantee("x").epsilon <= 0.5
     promised = Accountant(1.0, 1e-6).promise("x", counts_only=True)
     assert composed_epsilon(promised.event, 1e-6) == pytest.approx(1.0, rel=1e-6)
     assert composed_epsilon(dp_event.ComposedDpEvent([promised.event] * 2), 1e-6) > 1.3
@@ -353,7 +355,7 @@ def test_a_replaced_record_moves_normal_noise_twice():
 
 def test_every_sum_of_a_filter_counts_every_charge():
     keeper = Filter.of(1.0, 1e-6)
-    odd = Guarantee("proven", 0.125, 3e-7, basis="x", event=dp_event.UnsupportedDpEvent())
+    odd = Guarantee("proven", 0.125, 3e-7, basis="x", event=approximate_event(0.125, 3e-7))
     cost = keeper.cost(odd, "replace-one")
     spent = keeper.empty
     for _ in range(3):
@@ -371,7 +373,7 @@ def test_a_filter_fixes_its_rule_with_the_first_charge_and_rounds_upwards():
     first = keeper.spend(keeper.empty, keeper.cost(Guarantee.pure(0.01, "x"), "replace-one"))
     assert first is not None and first.rule == "renyi"
     # Figures alone, with a delta beyond half of the budget's: the sums would allow it, but they are not the rule now.
-    odd = Guarantee("proven", 0.5, 9e-7, basis="x", event=dp_event.UnsupportedDpEvent())
+    odd = Guarantee("proven", 0.5, 9e-7, basis="x", event=approximate_event(0.5, 9e-7))
     assert keeper.spend(keeper.empty, keeper.cost(odd, "replace-one")) is not None
     assert keeper.spend(first, keeper.cost(odd, "replace-one")) is None
     # 60 digits do not fit into the sum; it is not below what was charged.
@@ -388,9 +390,6 @@ def test_a_filter_fixes_its_rule_with_the_first_charge_and_rounds_upwards():
     )
     curve = keeper.cost(repeated, "replace-one").renyi
     assert curve == pytest.approx([4 * a / (2 * 400.0) for a in keeper.orders])
-    cheap = Guarantee("proven", 1.0, 0.0, basis="x", event=pure_event(0.1))
-    honest = keeper.cost(Guarantee.pure(1.0, "x"), "replace-one").renyi
-    assert keeper.cost(cheap, "replace-one").renyi == pytest.approx(honest)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 0.99, 1.5, 6.0])

@@ -4,7 +4,13 @@ import json
 import math
 
 import pytest
-from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent, ZCDpEvent
+from dp_accounting import (
+    GaussianDpEvent,
+    PoissonSampledDpEvent,
+    SelfComposedDpEvent,
+    UnsupportedDpEvent,
+    ZCDpEvent,
+)
 
 from oversafe._core.errors import InputError
 from oversafe.privacy import Guarantee, Ledger, Manifest
@@ -16,6 +22,7 @@ from oversafe.privacy.guarantee import (
     composed_epsilon,
     pure_event,
 )
+from oversafe.privacy.signing.manifest import checksum
 
 
 def test_sentences():
@@ -27,7 +34,8 @@ def test_sentences():
         "bounds came from the data."
     )
     assert str(Guarantee.none("rows are real")) == "No privacy guarantee: rows are real."
-    person = Guarantee("proven", 1.0, 1e-9, unit="person", rows_per_unit=3, basis="b", event=ZCDpEvent(0.1))
+    event = approximate_event(1.0, 1e-9)
+    person = Guarantee("proven", 1.0, 1e-9, unit="person", rows_per_unit=3, basis="b", event=event)
     assert "epsilon = 1, delta = 1e-09" in str(person) and "person (at most 3 rows each)" in str(person)
 
 
@@ -61,6 +69,43 @@ def test_an_event_that_costs_something_else_is_refused(event):
     plain = {**Guarantee.pure(1.0, "Laplace").to_dict(), "event": event}
     with pytest.raises(InputError):
         Guarantee.from_dict(plain)
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "event"),
+    [
+        (50.0, 0.0, pure_event(0.01)),
+        (1.575, 0.0, pure_event(1.5)),
+        (1.0, 0.0, pure_event(1.01)),
+        (1.0, 0.0, approximate_event(1.0, 1e-9)),
+        (1.0, 1e-9, approximate_event(1.0, 1e-8)),
+        (1.0, 1e-6, GaussianDpEvent(40.0)),
+        (1.0, 1e-6, UnsupportedDpEvent()),
+    ],
+)
+def test_figures_and_event_say_the_same_wherever_a_guarantee_is_made(relation, epsilon, delta, event):
+    with pytest.raises(InputError, match=r"its event gives .*; state both alike"):
+        Guarantee("proven", epsilon, delta, relation, basis="b", event=event)
+    with pytest.raises(InputError, match="its event gives"):
+        Guarantee("nominal", epsilon, delta, relation, event=event, caveats=("seeded",))
+
+
+def test_what_is_composed_costs_what_its_event_gives():
+    """Where the accountants' grid rounds the cost up to more than the sum of the figures, the sum is the event."""
+    event = GaussianDpEvent(5000.0)
+    one = Guarantee("proven", composed_epsilon(event, 1e-6), 1e-6, basis="b", event=event)
+    for parts in ([one] * 3, [one, Guarantee.pure(1e-4, "b")], [Guarantee.pure(1e-4, "b")] * 9):
+        for delta in (None, 1e-5):
+            total = Guarantee.compose(*parts, delta=delta)
+            assert total.epsilon <= sum(part.epsilon for part in parts)
+            assert composed_epsilon(total.event, total.delta) == pytest.approx(total.epsilon, rel=1e-3)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_the_larger_of_the_stated_figure_and_the_events_is_converted(delta):
+    stated = Guarantee("proven", 1.5, delta, relation="add-remove", basis="b", event=pure_event(1.4995))
+    assert as_replace_one(stated).epsilon == pytest.approx(3.0, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +190,7 @@ def test_what_a_proof_takes_for_granted_leaves_it_proven_and_is_carried_on(tmp_p
     assert ledger.history("patients")[-1].guarantee == assumed and ledger.verify().ok
     release = tmp_path / "release.csv"
     release.write_text("a\n1\n")
-    manifest = Manifest.of(release, assumed, {})
+    manifest = Manifest.of(release, checksum(release), assumed, {})
     assert (
         OVER_THE_REALS in manifest.to_json() and Manifest.from_json(manifest.to_json()).guarantee == assumed
     )

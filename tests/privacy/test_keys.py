@@ -199,3 +199,102 @@ def test_a_public_key_comes_as_text_or_in_a_file(tmp_path):
     for given in ("abc", tmp_path, tmp_path / "absent", tmp_path / "other.json", "a\0b", "x" * 9999):
         with pytest.raises(InputError, match="is no public key and no file with one"):
             public_key_of(str(given))
+
+
+# ------------------------------------------------------------------------------------------ whose files they are
+
+
+def as_somebody_else(monkeypatch):
+    """Let the files of the tests belong to a user that is neither this one nor root."""
+    uid = os.geteuid()
+    monkeypatch.setattr("oversafe.privacy.signing.keys._ROOT", -1)
+    monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="owners are those of Unix")
+def test_a_key_file_of_another_user_is_refused(keys, monkeypatch):
+    keys.own_or_new("Ann")
+    keys.trust("Ward 7", OTHER, fingerprint(OTHER))
+    as_somebody_else(monkeypatch)
+    with pytest.raises(InputError, match=r"belongs to another user .* could sign in your name"):
+        keys.own()
+    keys.own_file.unlink()
+    with pytest.raises(InputError, match=r"others can write to the folder"):
+        keys.find(OTHER)
+    monkeypatch.setattr("oversafe.privacy.signing.keys._check_folder", lambda folder: None)
+    with pytest.raises(InputError, match=r"belongs to another user .* could have you trust their keys"):
+        keys.find(OTHER)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are those of Unix")
+@pytest.mark.parametrize("open_to", [0o777, 0o770, 0o702])
+@pytest.mark.parametrize("which", ["above", "keys", "known"])
+def test_a_folder_that_others_can_write_is_refused(tmp_path, open_to, which):
+    keys = Keys(tmp_path / "above" / "keys")
+    keys.own_or_new("Ann")
+    keys.trust("Ward 7", OTHER, fingerprint(OTHER))
+    folders = {"above": tmp_path / "above", "keys": keys.folder, "known": keys.folder / "known"}
+    (keys.folder / "link").symlink_to(keys.folder)
+    for seen in (keys, Keys(keys.folder / "link")):
+        folders[which].chmod(open_to)
+        with pytest.raises(
+            InputError, match=rf"others can write to the folder .*\(mode {open_to:o}.*chmod go-w"
+        ) as e:
+            seen.find(OTHER)
+        assert "\n" not in str(e.value)
+        # Nobody can take away what is not theirs from a sticky folder, such as /tmp.
+        folders[which].chmod(open_to | 0o1000)
+        assert seen.find(OTHER).status == "trusted"
+        folders[which].chmod(0o755)
+        assert seen.find(OTHER).status == "trusted"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are those of Unix")
+def test_no_key_is_made_in_a_folder_that_others_can_write(tmp_path):
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    with pytest.raises(InputError, match="others can write to the folder"):
+        Keys(tmp_path / "open").own_or_new()
+    assert not any((tmp_path / "open").iterdir())
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are those of Unix")
+@pytest.mark.parametrize("mask", [0o000, 0o002, 0o022])
+def test_folders_are_made_for_their_owner_alone_however_open_new_ones_are(tmp_path, mask):
+    before = os.umask(mask)
+    try:
+        keys = Keys(tmp_path / "config" / "oversafe" / "keys")
+        assert keys.own_or_new("Ann").public_key == keys.own().public_key
+    finally:
+        os.umask(before)
+    assert {mode(folder) for folder in (keys.folder, *keys.folder.parents[:2])} == {0o700}
+
+
+# ------------------------------------------------------------------------------------------ two of one name
+
+
+def test_ones_own_key_takes_no_name_of_anothers(keys):
+    keys.trust("Ward 7", OTHER, fingerprint(OTHER))
+    for name in ("Ward 7", "ward  7", "WARD 7", "\uff37ard 7"):
+        with pytest.raises(InputError, match="'Ward 7' is the name of another key"):
+            keys.own_or_new(name)
+    assert keys.own() is None
+    made = keys.own_or_new()
+    with pytest.raises(InputError, match="'Ward 7' is the name of another key"):
+        keys.own_or_new("Ward 7")
+    assert keys.own_or_new("Ann").public_key == made.public_key
+    with pytest.raises(InputError, match="'Ann' is the name of another key"):
+        keys.trust("ann", "ac" * 32, fingerprint("ac" * 32))
+
+
+def test_of_two_keys_of_one_name_none_is_distrusted_by_the_name(keys):
+    """Names are told apart when a key is trusted; a folder may be older than that, or come from elsewhere."""
+    keys.trust("Ward 7", OTHER, fingerprint(OTHER))
+    own = keys.own_or_new()
+    keys.own_file.write_text(keys.own_file.read_text().replace(UNNAMED, "Ward 7"))
+    with pytest.raises(InputError, match="is the name of 2 keys, and nothing was changed") as refused:
+        keys.distrust("ward 7")
+    assert fingerprint(OTHER) in str(refused.value) and fingerprint(own.public_key) in str(refused.value)
+    assert {key.status for key in keys.known()} == {"own", "trusted"}
+    assert keys.distrust(fingerprint(OTHER)).public_key == OTHER
+    assert keys.find(own.public_key).status == "own"

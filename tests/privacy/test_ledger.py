@@ -21,7 +21,7 @@ from dp_accounting import dp_event
 from oversafe._core.errors import InputError, MissingExtraError
 from oversafe.data.rows.fingerprint import table_digest
 from oversafe.privacy import Guarantee, Ledger, LedgerWarning, OverdraftError
-from oversafe.privacy.guarantee import SEEDED, composed_epsilon
+from oversafe.privacy.guarantee import SEEDED, approximate_event, composed_epsilon
 
 LAPLACE = Guarantee.pure(0.25, "Laplace noise")
 
@@ -69,12 +69,15 @@ def test_a_charge_is_written_down_and_reduces_what_is_left(ledger):
 
 def test_an_overdraft_of_a_fresh_budget_names_all_of_it(ledger):
     ledger.create("others", 1.0, 1e-6)
-    odd = {"status": "proven", "basis": "x", "event": dp_event.UnsupportedDpEvent()}
+
+    def known(epsilon, delta):
+        return Guarantee("proven", epsilon, delta, basis="x", event=approximate_event(epsilon, delta))
+
     refused(
-        lambda: ledger.charge("others", Guarantee(epsilon=1.5, delta=8e-7, **odd)),
+        lambda: ledger.charge("others", known(1.5, 8e-7)),
         "has epsilon = 1 and delta = 1e-06 left",
     )
-    assert ledger.charge("others", Guarantee(epsilon=1.0, delta=1e-6, **odd)).delta == 1e-6
+    assert ledger.charge("others", known(1.0, 1e-6)).delta == 1e-6
 
 
 def test_a_budget_is_read_back_with_its_share_for_sums(ledger):
@@ -254,7 +257,7 @@ def test_relations_and_units_must_be_comparable(ledger):
     ledger.create("persons", 1.0, unit="person", rows_per_unit=3)
     refused(lambda: ledger.charge("added", LAPLACE), "says nothing about")
     refused(lambda: ledger.charge("persons", LAPLACE), "for every person, and the guarantee for every record")
-    few = Guarantee("proven", 0.5, 0.0, unit="person", rows_per_unit=2, basis="x", event=LAPLACE.event)
+    few = Guarantee("proven", 0.25, 0.0, unit="person", rows_per_unit=2, basis="x", event=LAPLACE.event)
     refused(lambda: ledger.charge("persons", few), "up to 3 rows")
     # A record that is replaced is one removed and one added.
     ledger.charge("patients", Guarantee.pure(0.25, "x", relation="add-remove"))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -161,6 +163,100 @@ def test_every_field_of_every_kind_of_entry(copy, at, column):
             with pytest.raises(InputError):
                 look()
         assert stored(copy) == before
+
+
+def store_anything(folder: Path, rows: list[Row]) -> None:
+    """Put rows into a table that takes values of every type in every column, as whoever can write the file can."""
+    connection = sqlite3.connect(folder / "budget.db")
+    with connection:
+        connection.execute("DROP TABLE entries")
+        connection.execute(f"CREATE TABLE entries ({', '.join(COLUMNS)})")
+        for row in rows:
+            values = [getattr(row, c) for c in COLUMNS]
+            marks = ", ".join("CAST(? AS TEXT)" if isinstance(v, Raw) else "?" for v in values)
+            connection.execute(f"INSERT INTO entries ({', '.join(COLUMNS)}) VALUES ({marks})", values)
+    connection.close()
+
+
+class Raw(bytes):
+    """What is stored as a text, whatever its bytes are."""
+
+
+OTHER_TYPES: dict[str, Any] = {
+    "blob of it": lambda value: str(value).encode(),
+    "empty blob": lambda value: b"",
+    "null": lambda value: None,
+    "int": lambda value: 7 if value != 7 else 8,
+    "largest int": lambda value: 2**63 - 1,
+    "least int": lambda value: -(2**63),
+    "float": lambda value: float(value) if isinstance(value, int) else 0.5,
+    "infinity": lambda value: float("inf"),
+    "empty": lambda value: "" if value != "" else " ",
+    "text of it": lambda value: f"{value} ",
+    "no ASCII": lambda value: f"{value}é",
+    "no UTF-8": lambda value: Raw(b"\xff" + str(value).encode()),
+    "half of a pair": lambda value: Raw("\ud800".encode("utf-8", "surrogatepass")),
+    "zero byte": lambda value: f"{value}\0",
+    "huge": lambda value: "x" * 1_000_000,
+    "deep": lambda value: "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("how", OTHER_TYPES)
+@pytest.mark.parametrize("column", COLUMNS)
+def test_a_field_of_any_other_type_is_found(copy, column, how):
+    ledger, rows = opened(copy), stored(copy)
+    for at, row in enumerate(rows):
+        changed = replace(row, **{column: OTHER_TYPES[how](getattr(row, column))})
+        store_anything(copy, [*rows[:at], changed, *rows[at + 1 :]])
+        found = ledger.verify()
+        assert not found.ok and all(len(problem) < 300 for problem in found.problems), at
+        with pytest.raises(InputError) as refused:
+            ledger.history()
+        assert len(str(refused.value)) < 500
+        # Whatever a charge reads is refused in a sentence, or was not what was changed.
+        for look in (
+            lambda: opened(copy).charge("patients", SMALL, unproven="record"),
+            lambda at=at: opened(copy).create(f"new {at} {how}", 1.0),
+            lambda: opened(copy).remaining("visits"),
+            lambda: opened(copy).datasets(),
+        ):
+            with suppress(InputError):
+                look()
+
+
+@pytest.mark.engines
+@pytest.mark.parametrize("column", COLUMNS)
+def test_a_field_of_another_type_is_found_in_postgresql(postgres_url, tmp_path, column):
+    import psycopg
+
+    schema = f"fields_{uuid.uuid4().hex}"
+    ledger = Ledger(f"{postgres_url}#{schema}", key_file=tmp_path / "key")
+    ledger.create("patients", 1.0)
+    ledger.charge("patients", SMALL)
+    others = (
+        ["NULL", "bytea", "text"]
+        if column == "number"
+        else ["NULL", "bytea", "''", "'é'", "repeat('x', 1000000)"]
+    )
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        table, kept = f'"{schema}".entries', f'"{schema}".kept'
+        connection.execute(f"DROP TRIGGER only_grows ON {table}")
+        connection.execute(f"ALTER TABLE {table} DROP CONSTRAINT entries_pkey")
+        connection.execute(f"CREATE TABLE {kept} AS TABLE {table}")
+        for other in others:
+            connection.execute(f"ALTER TABLE {table} ALTER COLUMN {column} DROP NOT NULL")
+            if other in ("bytea", "text"):
+                cast = f"convert_to({column}::text, 'UTF8')" if other == "bytea" else f"{column}::text"
+                connection.execute(f"ALTER TABLE {table} ALTER COLUMN {column} TYPE {other} USING {cast}")
+            else:
+                connection.execute(f"UPDATE {table} SET {column} = {other} WHERE kind = 'charge'")
+            assert not ledger.verify().ok
+            with pytest.raises(InputError):
+                ledger.charge("patients", SMALL)
+            connection.execute(f"DROP TABLE {table}")
+            connection.execute(f"CREATE TABLE {table} AS TABLE {kept}")
+        connection.execute(f'DROP SCHEMA "{schema}" CASCADE')
 
 
 @pytest.mark.parametrize("at", range(1, len(KINDS)))

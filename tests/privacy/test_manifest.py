@@ -1,12 +1,30 @@
 """A release travels with its guarantee, and the guarantee with the bytes it was given for."""
 
 import json
+import os
+from itertools import count
+from threading import Thread
 
 import pandas as pd
 import pytest
 
 from oversafe._core.errors import InputError
-from oversafe.privacy import Guarantee, Manifest, read_manifest, write_release
+from oversafe.data import read_table
+from oversafe.data.io.files import write_file
+from oversafe.privacy import Guarantee, Manifest, read_manifest, vouched, write_release
+from oversafe.privacy.signing import manifest as module
+from oversafe.privacy.signing.manifest import checksum, manifest_path
+
+MADE, REAL = pd.DataFrame({"x": [1, 2]}), pd.DataFrame({"x": [3, 4]})
+PROVEN = Guarantee.pure(1.0, "Laplace")
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    """Where a release goes, with keys of its own."""
+    monkeypatch.setenv("OVERSAFE_KEYS", str(tmp_path / "keys"))
+    (tmp_path / "out").mkdir()
+    return tmp_path / "out" / "release.csv"
 
 
 def test_release_and_manifest(tmp_path):
@@ -55,8 +73,104 @@ def test_no_old_manifest_is_left_where_a_new_table_cannot_be_written(tmp_path, m
         path.write_text("x\n2\n")
         raise InputError("the disk is full")
 
-    monkeypatch.setattr("oversafe.privacy.signing.manifest.write_table", half_written)
+    monkeypatch.setattr("oversafe.privacy.signing.manifest.write_file", half_written)
     with pytest.raises(InputError, match="full"):
         write_release(pd.DataFrame({"x": [2]}), path, Guarantee.pure(1.0, "Laplace"), {})
     assert not (tmp_path / "release.csv.manifest.json").exists()
     assert read_manifest(path) is None
+
+
+# ------------------------------------------------------------------------------------------ two writers, one path
+
+
+@pytest.mark.parametrize("step", ["write_file", "write_text"])
+@pytest.mark.parametrize("before", [True, False])
+def test_a_manifest_is_of_the_bytes_that_its_writer_wrote(path, monkeypatch, step, before):
+    """Another release is written to the path around each step; a manifest is then right, or seen to be another's."""
+    own, turns = getattr(module, step), count()
+
+    def interrupted(*arguments, **options):
+        first = next(turns) == 0
+        if first and before:
+            write_release(REAL, path, Guarantee.none("real rows"), {})
+        done = own(*arguments, **options)
+        if first and not before:
+            write_release(REAL, path, Guarantee.none("real rows"), {})
+        return done
+
+    monkeypatch.setattr(module, step, interrupted)
+    write_release(MADE, path, PROVEN, {})
+    try:
+        status = vouched(path).guarantee.status
+    except InputError as error:
+        assert "belongs to other contents" in str(error)
+    else:
+        assert (status == "proven") == read_table(path).equals(MADE)
+
+
+def test_writers_at_once_leave_no_manifest_that_counts_beside_other_bytes(path):
+    for _ in range(40):
+        writers = [
+            Thread(target=write_release, args=(REAL, path, Guarantee.none("real rows"), {})),
+            Thread(target=write_release, args=(MADE, path, PROVEN, {})),
+        ]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+        try:
+            status = vouched(path).guarantee.status
+        except InputError as error:
+            assert "belongs to other contents" in str(error)
+        else:
+            assert (status == "proven") == read_table(path).equals(MADE)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv.gz", "t.parquet"])
+def test_what_is_hashed_is_what_lies_there(tmp_path, name):
+    assert write_file(MADE, tmp_path / name) == checksum(tmp_path / name)
+
+
+# ------------------------------------------------------------------------------------------ what is no manifest
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"x": float("inf")}, {"x": {"y": [float("nan")]}}, {("a",): 1}, {"x": "y" * 4_000_000}],
+)
+def test_settings_that_no_manifest_can_hold_are_refused_before_anything_is_written(path, settings):
+    write_release(MADE, path, PROVEN, {})
+    before = {file: file.read_bytes() for file in path.parent.iterdir()}
+    with pytest.raises(InputError, match="nothing was written") as refused:
+        write_release(REAL, path, PROVEN, settings)
+    assert "\n" not in str(refused.value) and len(str(refused.value)) < 300
+    assert {file: file.read_bytes() for file in path.parent.iterdir()} == before
+
+
+@pytest.mark.parametrize("place", ['"guarantee": {', '"status": "proven"', '"sha256": "', '"value": "'])
+def test_a_field_that_stands_twice_is_refused(path, place):
+    write_release(MADE, path, PROVEN, {})
+    text = manifest_path(path).read_text()
+    name = place.partition(":")[0]
+    manifest_path(path).write_text(text.replace(place, f"{name}: null, {place}", 1))
+    with pytest.raises(InputError, match="stands in it twice"):
+        read_manifest(path)
+
+
+def test_a_folder_in_a_manifests_place_is_one_sentence_and_nothing_is_written(path):
+    manifest_path(path).mkdir()
+    with pytest.raises(InputError, match=r"cannot be replaced .*nothing was written"):
+        write_release(MADE, path, PROVEN, {})
+    assert not path.exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links are those of Unix")
+def test_links_are_replaced_and_what_they_lead_to_stays(path, tmp_path):
+    for link in (path, manifest_path(path)):
+        (tmp_path / f"kept-{link.name}").write_text("kept")
+        link.symlink_to(tmp_path / f"kept-{link.name}")
+    write_release(MADE, path, PROVEN, {})
+    assert (
+        vouched(path).voucher.by == "you" and not path.is_symlink() and not manifest_path(path).is_symlink()
+    )
+    assert all(kept.read_text() == "kept" for kept in tmp_path.glob("kept-*"))

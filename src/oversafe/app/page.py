@@ -159,9 +159,11 @@ def _protect(st: Any, limit: int) -> None:
                     # Read again as the schema says, so that no row decides how the others are read.
                     real = work.read_declared_upload(given[0], content, limit, schema, drop, label, method)
                 from oversafe.auditing import audit
+                from oversafe.data.io.files import FileTable
 
                 found = audit(
-                    protected.release.table,
+                    # What was written to these bytes, so that the audit says who vouches for them.
+                    FileTable(protected.release.table, "release.csv", protected.vouched.sha256),
                     label,
                     real=real[list(protected.release.table.columns)],
                     guarantee=protected.vouched,

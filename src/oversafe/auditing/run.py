@@ -27,8 +27,8 @@ from oversafe.auditing.sources import file_name, repeat_settings
 from oversafe.auditing.tables.audit_tables import Material
 from oversafe.auditing.to_json import as_json, plain, written
 from oversafe.auditing.verdict import Finding, Verdict, in_order, judge
-from oversafe.data import read_table
 from oversafe.data.infer_objects import settle_table
+from oversafe.data.io.files import FileTable, read_file
 from oversafe.privacy import Guarantee, Ledger, Vouched, Voucher, vouched
 from oversafe.privacy.meaning import LIMITS, Limits, allows_in_all, right_at_most
 from oversafe.privacy.signing.vouching import CALLER, NOBODY
@@ -174,11 +174,11 @@ class Audit:
 
 
 def audit(
-    release: pd.DataFrame | str | Path,
+    release: pd.DataFrame | FileTable | str | Path,
     label: str,
     *,
-    real: pd.DataFrame | str | Path | None = None,
-    holdout: pd.DataFrame | str | Path | None = None,
+    real: pd.DataFrame | FileTable | str | Path | None = None,
+    holdout: pd.DataFrame | FileTable | str | Path | None = None,
     guarantee: Guarantee | Vouched | None = None,
     time_limit: float | None = None,
     on_progress: Callable[[str, float], None] | None = None,
@@ -202,7 +202,8 @@ def audit(
         Real rows that were not used for the release: what agrees with them agrees by chance.
     guarantee : Guarantee, optional
         What the release promises, by your own word, and the report says so. Without it a manifest beside the file is
-        read, and counts where you, somebody you trust or the ledger vouches for it.
+        read, and counts where you, somebody you trust or the ledger vouches for it. What
+        :func:`oversafe.privacy.vouched` returns is your own word as well, unless ``release`` is that very file.
     time_limit : float, optional
         Seconds after which no further attack is started. Ctrl-C ends the attacks as well; the audit then
         tells what was found until then.
@@ -237,22 +238,21 @@ def audit(
     start = time.monotonic()
     own = own_attacks(attacks)
     limits = Limits(max_epsilon)
-    settings = repeat_settings(
-        {"release": release, "real": real, "holdout": holdout}, label, time_limit, max_epsilon
-    )
-    if isinstance(release, str | Path):
-        if guarantee is None and "://" not in str(release):
-            guarantee = vouched(release, ledger=ledger)
-        name = name or file_name(release)
-        release = read_table(release)
-    stated = _stated(guarantee)
+    given = {"release": release, "real": real, "holdout": holdout}
+    given = {what: read_file(t) if isinstance(t, str | Path) else t for what, t in given.items()}
+    settings = repeat_settings(given, label, time_limit, max_epsilon)
+    sha256 = None
+    if isinstance(file := given["release"], FileTable):
+        name, sha256 = name or file_name(file.source), file.sha256
+        if guarantee is None and sha256 is not None:
+            # By the bytes that were read, whatever stands at the path by now.
+            guarantee = vouched(file.source, ledger=ledger, sha256=sha256)
+    stated = _stated(guarantee, sha256)
     guarantee = stated.guarantee
     if stated.method is not None:
         settings["method"] = stated.method
     total = "" if stated.balance is None else allows_in_all(stated.balance)
-    real = read_table(real) if isinstance(real, str | Path) else real
-    holdout = read_table(holdout) if isinstance(holdout, str | Path) else holdout
-    release, real, holdout = (_named(table) for table in (release, real, holdout))
+    release, real, holdout = (_named(t.table if isinstance(t, FileTable) else t) for t in given.values())
     material = Material.of(release, label, real, holdout)
     tables = (material.release, material.real, material.holdout)
     kept = None if resume is None else KeptSteps(Path(resume), tables, label)
@@ -311,11 +311,14 @@ def audit(
     )
 
 
-def _stated(guarantee: Guarantee | Vouched | None) -> Vouched:
+def _stated(guarantee: Guarantee | Vouched | None, sha256: str | None) -> Vouched:
     """Return what counts of a guarantee: the caller's word does, and that there is none needs nobody's."""
     if guarantee is None:
         return Vouched(Guarantee.none(_NO_MANIFEST), NOBODY)
     if isinstance(guarantee, Vouched):
+        if guarantee.voucher.counts and (guarantee.sha256 is None or guarantee.sha256 != sha256):
+            # Somebody vouches for the bytes of a file; that these are of it is the caller's word.
+            return Vouched(guarantee.guarantee, CALLER)
         return guarantee
     if not isinstance(guarantee, Guarantee):
         raise InputError(

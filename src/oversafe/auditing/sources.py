@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from oversafe import __version__
 from oversafe._core.text import without_password
 from oversafe.attack.registry import AUDIT_SEED
+from oversafe.data.io.files import FileTable
 
 
 def file_name(source: str | Path) -> str:
@@ -24,7 +24,7 @@ def repeat_settings(
     import platform
     from importlib.metadata import version
 
-    named = {what: source for what, source in sources.items() if isinstance(source, str | Path)}
+    files = {what: source for what, source in sources.items() if isinstance(source, FileTable)}
     return {
         "oversafe": __version__,
         "python": platform.python_version(),
@@ -33,14 +33,6 @@ def repeat_settings(
         "time_limit": time_limit,
         "max_epsilon": max_epsilon,
         "seed": AUDIT_SEED,
-        **{what: without_password(source) for what, source in named.items()},
-        "sha256": {what: digest for what, source in named.items() if (digest := _sha256(source)) is not None},
+        **{what: without_password(file.source) for what, file in files.items()},
+        "sha256": {what: file.sha256 for what, file in files.items() if file.sha256 is not None},
     }
-
-
-def _sha256(source: str | Path) -> str | None:
-    """Return the fingerprint of a file; a folder or a database has none."""
-    if "://" in str(source) or not Path(source).is_file():
-        return None
-    with Path(source).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

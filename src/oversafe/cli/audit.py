@@ -89,18 +89,18 @@ def audit(
     sources = {"release": release, "real": real, "holdout": holdout}
     options: Any = {"separator": separator, "decimal": decimal, "encoding": encoding}
     with when_stopped(lambda: "nothing was written"), progress("Reading") as show:
-        from oversafe.data import read_table
+        from oversafe.data.io.files import FileTable, read_file
         from oversafe.releasing.tables import labelled
 
-        tables = {
-            what: None if t is None else labelled(read_table(t, **options), label, t, drop=drop_unlabelled)
-            for what, t in sources.items()
-        }
+        def read(source: str) -> FileTable:
+            file = read_file(source, **options)
+            return replace(file, table=labelled(file.table, label, source, drop=drop_unlabelled))
+
+        tables: Any = {what: None if source is None else read(source) for what, source in sources.items()}
 
         # Loaded only now: a mistake in the files is told before the attacks' libraries are waited for.
         from oversafe.auditing import audit as run_audit
-        from oversafe.auditing.sources import file_name, repeat_settings
-        from oversafe.privacy import Ledger, vouched
+        from oversafe.privacy import Ledger
         from oversafe.privacy.meaning import LIMITS
         from oversafe.report.terminal import summary
 
@@ -109,11 +109,10 @@ def audit(
         result = run_audit(
             **tables,
             label=label,
-            guarantee=None if "://" in release else vouched(release, ledger=account),
+            ledger=account,
             max_epsilon=most,
             time_limit=seconds,
             on_progress=show,
-            name=file_name(release),
             resume=resume,
         )
     # The command that repeats the audit, for its report; a database's password is not in it.
@@ -122,12 +121,7 @@ def audit(
                         "max-epsilon": max_epsilon, "time-limit": time_limit, **options}.items():  # fmt: skip
         words += [] if value is None else [f"--{name}", without_password(value)]
     words += ["--drop-unlabelled"] if drop_unlabelled else []
-    # The settings of the audit itself, which say how the release was made, and the files that the tables came from.
-    settings = {
-        **result.settings,
-        **repeat_settings(sources, label, seconds, most),
-        "command": shlex.join(words),
-    }
+    settings = {**result.settings, "command": shlex.join(words)}
     if drop_unlabelled:
         settings["drop_unlabelled"] = True
     result = replace(result, settings=settings)

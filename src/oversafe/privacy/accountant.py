@@ -526,7 +526,9 @@ class Accountant:
 
     def _epsilon_spent(self) -> float:
         costs = [charge.epsilon if self.pure else charge.rho for charge in self.charges]
-        if all(cost is not None for cost in costs):
+        # Of pure mechanisms in a budget of rho the events say less than their rhos do.
+        mixed = not self.pure and any(charge.epsilon for charge in self.charges)
+        if not mixed and all(cost is not None for cost in costs):
             spent = math.fsum(cost or 0.0 for cost in costs)
             if spent >= self.total * (1 - _ROUNDING):
                 return self.epsilon
@@ -621,7 +623,9 @@ def as_replace_one(guarantee: Guarantee) -> Guarantee:
         # The mechanisms' own noise may say more at the old delta than the two figures do at a larger one.
         at = max(guarantee.delta, 0.0)
         if math.isfinite(found := composed_epsilon(event, at)):
-            epsilon, delta = found, at
+            # The larger of what is stated and what the event gives, which may differ by the accountants' rounding.
+            stated = guarantee.epsilon / composed_epsilon(guarantee.event, at)
+            epsilon, delta = found * max(1.0, stated), at
     if delta >= 1:
         return Guarantee.none(
             f"with {guarantee} for an added or removed record, nothing follows for a replaced one"

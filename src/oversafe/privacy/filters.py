@@ -19,7 +19,6 @@ from oversafe.privacy.guarantee import (
     Relation,
     check_delta,
     check_epsilon,
-    composed_epsilon,
     leaf_events,
 )
 
@@ -175,7 +174,7 @@ class Filter:
             # A replaced record is one that is removed and one that is added: group privacy for two.
             epsilon, delta, event = 2 * epsilon, min(1.0, delta * (1 + math.exp(min(epsilon, 700.0)))), None
         curve = None
-        if event is not None and self.orders and _is_plausible(event, epsilon, delta):
+        if event is not None and self.orders:
             curve = _event_curve(event, self.orders, relation)
         if delta > 0 and curve is not None:
             return Cost(epsilon, delta, curve, 0.0)
@@ -279,20 +278,6 @@ def _pure_divergence(epsilon: float, order: float) -> float:
     high = -math.log1p(math.exp(-epsilon)) + (order - 1) * epsilon
     low = -epsilon - math.log1p(math.exp(-epsilon)) - (order - 1) * epsilon
     return (high + math.log1p(math.exp(low - high))) / (order - 1)
-
-
-def _is_plausible(event: DpEvent, epsilon: float, delta: float) -> bool:
-    """Whether an event costs what its guarantee says; one that is too cheap is not believed."""
-    from dp_accounting import dp_event
-
-    try:
-        if delta == 0 and isinstance(event, dp_event.DiscreteLaplaceDpEvent):
-            # Its largest loss, without asking the accountants.
-            return event.noise_parameter * event.sensitivity >= 0.95 * epsilon
-        return composed_epsilon(event, delta) >= 0.95 * epsilon
-    except Exception:
-        # Whatever the accountants raise, the guarantee's figures remain.
-        return False
 
 
 def _event_curve(event: DpEvent, orders: Sequence[float], relation: Relation) -> tuple[float, ...] | None:

@@ -129,10 +129,6 @@ FAULTS = (
           "math.log1p(-1 / order) - 2 * math.log(order)", _ADAPTIVE, (_FILTERS,)),
     Fault("filter-divergence", "privacy.filters:_pure_divergence", "/ (order - 1)", "/ order", _ADAPTIVE, (_FILTERS,)),
     Fault("filter-repeats", "privacy.filters:_event_curve", "t + count * c", "t + c", _ADAPTIVE, ("tests/privacy/test_exact_costs.py::test_a_filter_fixes_its_rule_with_the_first_charge_and_rounds_upwards",)),
-    Fault("filter-cheap-events", "privacy.filters:_is_plausible", "composed_epsilon(event, delta) >= 0.95 * epsilon", "True",
-          "an event that is cheaper than its claim is not believed", (_FILTERS,)),
-    Fault("filter-cheap-laplace", "privacy.filters:_is_plausible", "event.noise_parameter * event.sensitivity >= 0.95 * epsilon",
-          "True", "an event that is cheaper than its claim is not believed", ("tests/privacy/test_exact_costs.py::test_a_filter_fixes_its_rule_with_the_first_charge_and_rounds_upwards", "tests/privacy/test_filters.py",)),
     Fault("filter-sampling", "privacy.filters:_event_curve", 'if relation == "add-remove":', "if True:",
           "amplification by sampling is used only where it was proven", (_FILTERS,)),
     # ---- groups, oversampling, bags

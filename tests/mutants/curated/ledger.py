@@ -12,6 +12,8 @@ _CHAIN = "an entry that was removed, added or moved is found"
 _END = "an end that was cut off is found"
 _BUDGET = "no budget is overspent"
 _MAC = "privacy.ledger.chain:Key.mac"
+_COMPARED = 'hmac.compare_digest(self.mac(row).encode(), row.mac.encode("utf-8", "surrogatepass"))'
+_TYPES = f"{_FIELDS}::test_a_field_of_any_other_type_is_found"
 
 
 def _without(field: str) -> Fault:
@@ -24,9 +26,17 @@ def _without(field: str) -> Fault:
 
 FAULTS = (
     *(_without(field) for field in ("number", "dataset", "kind", "fingerprint", "body", "previous")),
-    Fault("mac-not-compared", "privacy.ledger.chain:Key.fits", "hmac.compare_digest(self.mac(row), row.mac)", "True", _CHANGED, (_LEDGER,)),
-    Fault("mac-compared-in-part", "privacy.ledger.chain:Key.fits", "hmac.compare_digest(self.mac(row), row.mac)",
+    Fault("mac-not-compared", "privacy.ledger.chain:Key.fits", _COMPARED, "True", _CHANGED, (_LEDGER,)),
+    Fault("mac-compared-in-part", "privacy.ledger.chain:Key.fits", _COMPARED,
           "self.mac(row)[:8] == row.mac[:8]", _CHANGED, ("tests/privacy/test_ledger_fields.py::test_a_code_is_of_all_fields_of_the_ledger_and_of_its_key",)),
+    Fault("mac-of-any-type", "privacy.ledger.chain:Key.fits", "type(row.number) is not int or not all(isinstance(text, str) for text in texts)",
+          "False", "what is tampered with is told, whatever its type", (_TYPES,)),
+    Fault("mac-of-any-number", "privacy.ledger.chain:Key.fits", "type(row.number) is not int or", "", _CHANGED, (_TYPES,)),
+    Fault("verify-any-number", "privacy.ledger.check:check_entries", "if type(row.number) is not int:", "if False:",
+          "what is tampered with is told, whatever its type", (_TYPES,)),
+    Fault("text-that-is-none", "privacy.ledger.store:SQLiteStore._connection", "            connection.text_factory = _text\n", "",
+          "what is tampered with is told, whatever its type", (_TYPES,)),
+    Fault("names-not-authentic", "privacy.ledger.ledger:_names", "checked(key, row).dataset", "row.dataset", _CHANGED, (_TYPES,)),
     Fault("key-not-of-the-ledger", "privacy.ledger.chain:Key.__init__", 'f"oversafe ledger chain {ledger_id}"', '"oversafe ledger chain"',
           "entries of one ledger are none of another", ("tests/privacy/test_ledger_fields.py::test_a_code_is_of_all_fields_of_the_ledger_and_of_its_key",)),
     Fault("key-without-the-secret", "privacy.ledger.chain:Key.__init__", 'hmac.digest(secret, f"oversafe ledger chain',
@@ -42,7 +52,7 @@ FAULTS = (
     Fault("end-not-checked", "privacy.ledger.ledger:Ledger._end", "if cut:", "if False:", _END, (_LEDGER,)),
     Fault("end-of-a-shorter-chain", "privacy.ledger.ledger:Ledger._end", "cut = head is not None", "cut = False", _END, (_LEDGER,)),
     Fault("end-of-another-chain", "privacy.ledger.ledger:Ledger._end", "seen is None or seen.mac != head[1]", "seen is None", _END, ("tests/privacy/test_ledger_fields.py::test_another_branch_is_not_the_one_that_this_machine_has_seen",)),
-    Fault("end-not-authentic", "privacy.ledger.ledger:Ledger._end", "return checked(key, last)", "return last", _CHANGED, ("tests/privacy/test_ledger_fields.py::test_every_field_of_every_kind_of_entry",)),
+    Fault("end-not-authentic", "privacy.ledger.ledger:Ledger._end", "last = checked(key, last)", "pass", _CHANGED, ("tests/privacy/test_ledger_fields.py::test_every_field_of_every_kind_of_entry",)),
     Fault("balance-not-authentic", "privacy.ledger.ledger:Ledger.remaining", "last_of(rows, key, created, self._end(rows, key, ledger_id))",
           "rows.last_of(name) or created", _CHANGED, ("tests/privacy/test_ledger_fields.py::test_every_field_of_every_kind_of_entry",)),
     Fault("remaining-without-the-end", "privacy.ledger.ledger:Ledger.remaining", "self._end(rows, key, ledger_id))", "rows.last())", _END, ("tests/privacy/test_ledger_fields.py::test_another_branch_is_not_the_one_that_this_machine_has_seen", "tests/privacy/test_ledger.py",)),

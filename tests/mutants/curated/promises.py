@@ -16,6 +16,8 @@ _SEEDED = "a seeded release is never proven"
 _LABELS = "a set of labels that was read from the data is not public"
 _PERSON = "a person has no more rows than the promise says"
 _SEARCH = "fits that a search around the model makes are not hidden"
+_ALIKE = "a guarantee is what its figures and its event say alike"
+
 
 FAULTS = (
     # ---- statuses
@@ -39,10 +41,16 @@ FAULTS = (
           (_GUARANTEE,)),
     Fault("nominal-without-a-reason", "privacy.guarantee:Guarantee.__post_init__",
           'if self.status == "nominal" and not self.caveats:', "if False:", "a nominal guarantee says why", (_GUARANTEE,)),
-    Fault("event-from-a-file", "privacy.guarantee:Guarantee._check_event", "if not 0.95 * self.epsilon <= cost <= 1.05 * self.epsilon:",
-          "if not 0 <= cost <= 1.05 * self.epsilon:", "an edited event is refused", (_GUARANTEE,)),
-    Fault("event-from-a-file-unread", "privacy.guarantee:Guarantee.from_dict", "guarantee._check_event()", "pass",
-          "an edited event is refused", (_GUARANTEE,)),
+    Fault("event-understated", "privacy.guarantee:Guarantee._check_event", "if not abs(cost - epsilon) <=",
+          "if not cost - epsilon <=", _ALIKE, (_GUARANTEE,)),
+    Fault("event-overstated", "privacy.guarantee:Guarantee._check_event", "if not abs(cost - epsilon) <=",
+          "if not epsilon - cost <=", _ALIKE, (_GUARANTEE,)),
+    Fault("event-rounding", "privacy.guarantee:_EVENT_ROUNDING", "1e-3", "5e-2", _ALIKE, (_GUARANTEE,)),
+    Fault("event-unread", "privacy.guarantee:Guarantee.__post_init__", "self._check_event(self.event, self.epsilon, self.delta)",
+          "pass", _ALIKE, (_GUARANTEE,)),
+    Fault("event-at-another-delta", "privacy.guarantee:_AtDelta", "    delta: float\n", "    delta: float = field(compare=False)\n",
+          _ALIKE, (_GUARANTEE,)),
+    Fault("replaced-by-the-event-alone", "privacy.accountant:as_replace_one", "found * max(1.0, stated)", "found", _ALIKE, (_GUARANTEE,)),
     Fault("event-of-foreign-classes", "privacy.guarantee:_event_from_dict",
           "if not (isinstance(kind, type) and issubclass(kind, DpEvent)):", "if False:", "a file cannot name foreign classes",
           (_GUARANTEE,)),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import os
 import tempfile
 import zlib
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from io import BufferedRandom
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
@@ -130,6 +132,44 @@ def read_table(
     return frame
 
 
+@dataclass(frozen=True)
+class FileTable:
+    """A table and where it was read from.
+
+    Parameters
+    ----------
+    table : DataFrame
+        The table.
+    source : str
+        Its file, folder or database.
+    sha256 : str, optional
+        Of the very bytes that the table was read from; a folder or a database has none.
+    """
+
+    table: pd.DataFrame
+    source: str
+    sha256: str | None = None
+
+
+def read_file(
+    source: str | os.PathLike[str],
+    *,
+    separator: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+) -> FileTable:
+    """Return the table in a source as :func:`read_table` does, and the SHA-256 of the bytes that were read for it."""
+    path, content = Path(source), None
+    if not (isinstance(source, str) and URL.match(source)) and path.is_file():
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise _unreadable(repr(os.fspath(source)), error) from None
+    table = _read_untold(source, content=content, separator=separator, decimal=decimal, encoding=encoding)
+    digest = None if content is None else hashlib.sha256(content).hexdigest()
+    return FileTable(table, os.fspath(source), digest)
+
+
 def read_declared(
     source: str | os.PathLike[str] | pa.Table,
     schema: Schema,
@@ -209,8 +249,10 @@ def _read_untold(source: str | os.PathLike[str] | pa.Table, **options: Any) -> p
     return frame
 
 
-def _read(source: str | os.PathLike[str] | pa.Table, **csv_options: Any) -> tuple[pa.Table, str]:
-    """Return the table in a source, and what messages call it."""
+def _read(
+    source: str | os.PathLike[str] | pa.Table, *, content: bytes | None = None, **csv_options: Any
+) -> tuple[pa.Table, str]:
+    """Return the table in a source, of a file whose content was read already from that, and what messages call it."""
     if isinstance(source, pa.Table):
         return source, "the table"
     if isinstance(source, str) and URL.match(source):
@@ -221,11 +263,13 @@ def _read(source: str | os.PathLike[str] | pa.Table, **csv_options: Any) -> tupl
         )
     path, shown = Path(source), repr(os.fspath(source))
     try:
-        return _read_path(path, shown, **csv_options), shown
+        return _read_path(path, shown, content, **csv_options), shown
     except OSError as error:
-        raise InputError(
-            f"{shown} cannot be read ({error.strerror or error}); check the path and its rights"
-        ) from None
+        raise _unreadable(shown, error) from None
+
+
+def _unreadable(shown: str, error: OSError) -> InputError:
+    return InputError(f"{shown} cannot be read ({error.strerror or error}); check the path and its rights")
 
 
 def is_text_file(source: str | os.PathLike[str]) -> bool:
@@ -278,15 +322,23 @@ def write_table(
     Excel takes it for Windows-1252; a German Excel opens ``separator=";", decimal=","``. Parquet keeps the dtypes, with
     the order of categories.
     """
-    check_pandas(table)
-    if not isinstance(table, pd.DataFrame):
-        raise InputError(f"the table is a {type(table).__name__}; give a pandas DataFrame")
-    if table.shape[1] == 0:
-        raise InputError("the table has no columns; give at least one")
-    check_names(table.columns, "the table")
     if isinstance(target, str) and URL.match(target):
+        _check_table(table)
         write_database(table, target, overwrite)
-        return
+    else:
+        write_file(table, target, overwrite=overwrite, separator=separator, decimal=decimal)
+
+
+def write_file(
+    table: pd.DataFrame,
+    target: str | os.PathLike[str],
+    *,
+    overwrite: bool = True,
+    separator: str | None = None,
+    decimal: str | None = None,
+) -> str:
+    """Write a table to a file as :func:`write_table` does, and return the SHA-256 of what was written."""
+    _check_table(table)
     path, shown = Path(target), repr(os.fspath(target))
     ending = _ending(path)
     if ending not in TABLE_ENDINGS:
@@ -304,6 +356,9 @@ def write_table(
                     _csv.render(table, packed, **style)
             else:
                 _csv.render(table, file, **style)
+            # Through the handle: another file may stand at the path as soon as this one does.
+            file.seek(0)
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise InputError(
             f"{shown} cannot be written ({error.strerror or error}); check the folder, its rights and space"
@@ -312,6 +367,15 @@ def write_table(
         raise InputError(
             f"the table cannot be written to {shown} ({reason_of(error)}); convert its columns"
         ) from None
+
+
+def _check_table(table: Any) -> None:
+    check_pandas(table)
+    if not isinstance(table, pd.DataFrame):
+        raise InputError(f"the table is a {type(table).__name__}; give a pandas DataFrame")
+    if table.shape[1] == 0:
+        raise InputError("the table has no columns; give at least one")
+    check_names(table.columns, "the table")
 
 
 # Files
@@ -358,17 +422,17 @@ def separator_of(source: str | os.PathLike[str]) -> str | None:
         return _csv.separator_of(file.read(_LONGEST_LOOK))
 
 
-def _read_path(path: Path, shown: str, **csv_options: Any) -> pa.Table:
-    if path.is_dir():
+def _read_path(path: Path, shown: str, content: bytes | None, **csv_options: Any) -> pa.Table:
+    if content is None and path.is_dir():
         # Without a schema the names of folders may be numbers.
         return _read_folder(path, shown, as_text="file" in csv_options or bool(csv_options.get("as_text")))
-    if not path.exists():
+    if content is None and not path.exists():
         raise InputError(f"{shown} does not exist; give {_ENDINGS}, or a database URL with #table")
     ending = _ending(path)
     if ending == ".parquet":
-        return _read_parquet(path, shown)
+        return _read_parquet(path, shown, content)
     if ending in _TEXT_ENDINGS:
-        data = path.read_bytes()
+        data = path.read_bytes() if content is None else content
         data = _unpack(data, shown) if ending.endswith(".gz") else data
         file = csv_options.pop("file", None)
         return _csv.split(data, shown, file) if file is not None else _csv.parse(data, shown, **csv_options)
@@ -390,14 +454,15 @@ def _unpack(data: bytes, shown: str) -> bytes:
         raise InputError(f"{shown} is not a complete gzip file ({reason_of(error)}); pack it again") from None
 
 
-def _read_parquet(path: Path, shown: str) -> pa.Table:
-    if path.stat().st_size == 0:
+def _read_parquet(path: Path, shown: str, content: bytes | None) -> pa.Table:
+    if (path.stat().st_size if content is None else len(content)) == 0:
         raise InputError(f"{shown} is empty; expected a Parquet file")
-    with path.open("rb"):  # a missing right is told apart from a damaged file
-        pass
+    if content is None:
+        with path.open("rb"):  # a missing right is told apart from a damaged file
+            pass
     try:
         # Not through a data set: the names of the folders above the file are no columns.
-        return pa.parquet.ParquetFile(path).read()
+        return pa.parquet.ParquetFile(path if content is None else pa.BufferReader(content)).read()
     except _UNREADABLE as error:
         raise InputError(
             f"{shown} is not a complete Parquet file ({reason_of(error)}); write it again or give another"
@@ -471,7 +536,7 @@ def _read_folder(folder: Path, shown: str, *, as_text: bool) -> pa.Table:
 
 
 @contextmanager
-def replacing(target: Path, *, overwrite: bool = True, private: bool = False) -> Iterator[BinaryIO]:
+def replacing(target: Path, *, overwrite: bool = True, private: bool = False) -> Iterator[BufferedRandom]:
     """Give a private file to write to, which takes the target's place once it is complete, and may stay private."""
     shown = repr(str(target))
     if not target.parent.is_dir():
@@ -484,7 +549,7 @@ def replacing(target: Path, *, overwrite: bool = True, private: bool = False) ->
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=".oversafe-", suffix=".part")
     temporary = Path(name)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with os.fdopen(handle, "w+b") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

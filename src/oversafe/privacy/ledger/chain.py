@@ -75,8 +75,11 @@ class Key:
         return hmac.new(self._chain, text.encode(), hashlib.sha256).hexdigest()
 
     def fits(self, row: Row) -> bool:
-        """Whether an entry is as it was written."""
-        return hmac.compare_digest(self.mac(row), row.mac)
+        """Whether an entry is as it was written; one with something else than text in a field is not."""
+        texts = (row.dataset, row.kind, row.fingerprint, row.body, row.previous, row.mac)
+        if type(row.number) is not int or not all(isinstance(text, str) for text in texts):
+            return False
+        return hmac.compare_digest(self.mac(row).encode(), row.mac.encode("utf-8", "surrogatepass"))
 
     def seal(self, message: bytes) -> str:
         """Return the ledger's mark on a manifest."""
@@ -91,7 +94,7 @@ def checked(key: Key, row: Row) -> Row:
     """Return an entry, or refuse one that was changed."""
     if not key.fits(row):
         raise InputError(
-            f"entry {row.number} of the ledger was changed after it was written; nothing was spent, see: oversafe "
+            f"entry {row.number!r} of the ledger was changed after it was written; nothing was spent, see: oversafe "
             "budget verify"
         )
     return row

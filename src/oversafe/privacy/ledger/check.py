@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from oversafe._core.text import shorten
 from oversafe.privacy.filters import Cost, Filter, Spent
 from oversafe.privacy.ledger.chain import Key, Row
 
@@ -66,6 +67,9 @@ def check_entries(entries: Sequence[Row], key: Key, head: tuple[int, str] | None
     sums: dict[str, tuple[Spent, int]] = {}
     previous, expected = "", 0
     for row in entries:
+        if type(row.number) is not int:
+            problems.append(f"there is an entry whose number is {shorten(repr(row.number), 40)}")
+            continue
         if row.number != expected:
             gap = f"{expected}" if row.number == expected + 1 else f"{expected} to {row.number - 1}"
             problems.append(f"before entry {row.number}: {gap} is missing")

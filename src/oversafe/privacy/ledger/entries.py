@@ -182,7 +182,7 @@ def ledger_id_of(first: Row) -> str:
             and facts["format"] == FORMAT
             and re.fullmatch("[0-9a-f]{16}", facts["id"]) is not None
         )
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         known = False
     if not known:
         raise InputError("the first entry is not that of a ledger which this oversafe reads")

@@ -149,7 +149,7 @@ class Ledger:
             else:
                 ledger_id, key = self._identify(first)
                 last = self._end(rows, key, ledger_id)
-            for known in rows.names():
+            for known in _names(rows, key):
                 if known.casefold() == name.casefold():
                     raise InputError(
                         f"the data set {known!r} has a budget already; charge it, or choose another name"
@@ -256,8 +256,7 @@ class Ledger:
     def datasets(self) -> list[str]:
         """Return the names that have a budget, in the order in which they were made."""
         with self._store.reading() as rows:
-            self._identify(self._first(rows))
-            return rows.names()
+            return _names(rows, self._identify(self._first(rows))[1])
 
     def remaining(self, name: str) -> Balance:
         """Return what is left of a data set's budget."""
@@ -275,8 +274,8 @@ class Ledger:
             if name is not None:
                 name = checked_name(name)
                 self._budget(rows, key, name)
-            found = [checked(key, row) for row in rows.of(name) if row.kind != "ledger"]
-        return [entry_of(ledger_id, row) for row in found]
+            found = [checked(key, row) for row in rows.of(name)]
+        return [entry_of(ledger_id, row) for row in found if row.kind != "ledger"]
 
     def seal(self, message: bytes) -> str:
         """Return a mark on a message that only whoever holds the ledger's key can make."""
@@ -345,7 +344,7 @@ class Ledger:
     def _budget(self, rows: Rows, key: Key, name: str) -> Row:
         created = rows.created(name)
         if created is None:
-            names = rows.names()
+            names = _names(rows, key)
             near = difflib.get_close_matches(name, names, n=3) or names
             known = f"it has {listed(near)}" if near else "it has none"
             raise InputError(
@@ -357,6 +356,7 @@ class Ledger:
         """Return the end of the chain, unless it was cut off or an older copy was put in its place."""
         last = rows.last()
         assert last is not None
+        last = checked(key, last)
         path = self._keys.head_file(ledger_id)
         head = read_head(path)
         if head is not None and head[0] <= last.number:
@@ -371,7 +371,7 @@ class Ledger:
                 f"off, or an older copy was restored; nothing was spent. Remove {str(path)!r} only if those charges "
                 "are to be forgotten"
             )
-        return checked(key, last)
+        return last
 
     def _record_end(self, ledger_id: str, row: Row) -> bool:
         return write_head(self._keys.head_file(ledger_id), row)
@@ -437,6 +437,10 @@ def _restored(place: str, key_file: str | None) -> Ledger:
 def _path(store: Any) -> Path:
     assert isinstance(store, SQLiteStore)
     return store.path
+
+
+def _names(rows: Rows, key: Key) -> list[str]:
+    return [checked(key, row).dataset for row in rows.budgets()]
 
 
 def _appended(

@@ -57,11 +57,9 @@ class Rows:
         """Return the entries behind one, in order."""
         return self._all("WHERE number > ? ORDER BY number", number)
 
-    def names(self) -> list[str]:
-        """Return the data sets, in the order in which they were made."""
-        return [
-            name for (name,) in self._run("SELECT dataset FROM {t} WHERE kind = 'create' ORDER BY number", ())
-        ]
+    def budgets(self) -> list[Row]:
+        """Return the entries that made budgets, in order."""
+        return self._all("WHERE kind = 'create' ORDER BY number")
 
     def of(self, dataset: str | None = None) -> list[Row]:
         """Return all entries, or those of a data set, in order."""
@@ -205,6 +203,7 @@ class SQLiteStore(Store):
             connection = sqlite3.connect(
                 f"{self.path.absolute().as_uri()}?mode=rw", uri=True, timeout=_PATIENCE, isolation_level=None
             )
+            connection.text_factory = _text
             connection.execute("PRAGMA journal_mode = PERSIST")
             connection.execute("PRAGMA synchronous = FULL")
             yield connection
@@ -331,6 +330,14 @@ class PostgresStore(Store):
             if connection is not None:
                 with suppress(Exception):
                     connection.close()
+
+
+def _text(content: bytes) -> str | bytes:
+    """Return a field as text, and as bytes what is none: it was not written by a ledger, and fits no code."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content
 
 
 def without_password(url: str) -> str:

@@ -6,14 +6,16 @@ import hashlib
 import json
 import os
 import re
+import stat
 import tempfile
 import unicodedata
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from oversafe._core.errors import InputError
-from oversafe._core.text import shorten
+from oversafe._core.text import listed, shorten
 
 FOLDER_VARIABLE = "OVERSAFE_KEYS"
 UNNAMED = "unnamed"
@@ -25,6 +27,7 @@ _LARGEST_FILE = 100_000
 # 128 bits, read out in eight groups: a second key with the same ones is not found.
 _FINGERPRINT_DIGITS = 32
 _OTHERS_READ, _OTHERS_WRITE = 0o077, 0o022
+_ROOT = 0
 
 Status = Literal["own", "trusted", "distrusted"]
 
@@ -145,6 +148,7 @@ class Keys:
         plain = _read(self.own_file, _OTHERS_READ, "could sign in your name")
         if plain is None:
             return None
+        _check_folder(self.folder)
         try:
             return SigningKey(checked_holder(plain["name"]), bytes.fromhex(plain["private_key"]))
         except (KeyError, TypeError, ValueError):
@@ -161,7 +165,10 @@ class Keys:
             Who holds it; a key without a name can be given one later.
         """
         name = None if name is None else checked_holder(name)
-        if (own := self.own()) is None:
+        own = self.own()
+        if name is not None and (own is None or own.name != name):
+            self._check_free(name, None if own is None else own.public_key)
+        if own is None:
             from secrets import token_bytes
 
             # A link is made or refused as a whole, so that no other process reads half a key or makes a second one.
@@ -185,7 +192,9 @@ class Keys:
         if (own := self.own()) is not None:
             found[own.public_key] = KnownKey(own.name, own.public_key, "own")
         folder = self.folder / "known"
-        for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
+        if folder.is_dir():
+            _check_folder(folder)
+        for path in sorted(folder.glob("*.json")):
             plain = _read(path, _OTHERS_WRITE, "could have you trust their keys")
             try:
                 status = plain["status"]  # type: ignore[index]
@@ -224,16 +233,7 @@ class Keys:
                 f"the fingerprint {shorten(given, 60)!r} is not that of this key, so that it may not be {name}'s; "
                 "nothing is trusted, ask for both again"
             )
-        for key in self.known():
-            if (
-                key.name.casefold() == name.casefold()
-                and key.public_key != public_key
-                and key.status != "distrusted"
-            ):
-                raise InputError(
-                    f"{key.name!r} is the name of another key (fingerprint {key.fingerprint}); choose another name, or "
-                    "distrust that key first"
-                )
+        self._check_free(name, public_key)
         return self._note(KnownKey(name, public_key, "trusted"))
 
     def distrust(self, who: str) -> KnownKey:
@@ -242,19 +242,32 @@ class Keys:
         Parameters
         ----------
         who : str
-            The holder's name here, the fingerprint, or the key.
+            The holder's name here, the fingerprint, or the key. A name that several keys have is refused.
         """
         digits = re.sub(r"[\s:-]", "", who).lower()
-        found = [
-            key
-            for key in self.known()
-            if key.name.casefold() == who.strip().casefold()
-            or digits in (key.public_key, key.fingerprint.replace(" ", ""))
-        ]
-        found = [key for key in found if key.status != "distrusted"] or found
+        known = self.known()
+        found = [key for key in known if digits in (key.public_key, key.fingerprint.replace(" ", ""))]
+        if not found:
+            found = [key for key in known if _folded(key.name) == _folded(who)]
+            found = [key for key in found if key.status != "distrusted"] or found
         if not found:
             raise InputError(f"no key of {shorten(who, 60)!r} is known here; see: oversafe keys show")
+        if len(found) > 1:
+            raise InputError(
+                f"{shorten(who, 60)!r} is the name of {len(found)} keys, and nothing was changed; give the fingerprint "
+                f"of the one that is meant: {listed([key.fingerprint for key in found])}"
+            )
         return self._note(KnownKey(found[0].name, found[0].public_key, "distrusted"))
+
+    def _check_free(self, name: str, public_key: str | None) -> None:
+        """Refuse a name that another key has whose signature counts."""
+        for key in self.known():
+            alike = _folded(key.name) == _folded(name) and key.public_key != public_key
+            if alike and key.status != "distrusted":
+                raise InputError(
+                    f"{key.name!r} is the name of another key (fingerprint {key.fingerprint}); choose another name, or "
+                    "distrust that key first"
+                )
 
     def _note(self, key: KnownKey) -> KnownKey:
         path = self.folder / "known" / f"{key.public_key}.json"
@@ -285,6 +298,11 @@ def public_key_of(text: str) -> str:
     return content.lower()
 
 
+def _folded(name: str) -> str:
+    """Return what names have in common that look alike but for capitals, spaces and forms of letters."""
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+
+
 def _own_content(name: str, secret: bytes) -> str:
     return json.dumps({"name": name, "private_key": secret.hex()})
 
@@ -293,7 +311,13 @@ def _read(path: Path, forbidden: int, danger: str) -> dict[str, Any] | None:
     """Return what a file of keys holds, None where it is not there; refused where others may do too much with it."""
     try:
         with path.open(encoding="utf-8") as file:
-            mode = os.fstat(file.fileno()).st_mode & 0o777
+            status = os.fstat(file.fileno())
+            mode = status.st_mode & 0o777
+            if os.name == "posix" and status.st_uid not in (os.geteuid(), _ROOT):
+                raise InputError(
+                    f"{str(path)!r} belongs to another user (number {status.st_uid}), who {danger}; if it is yours, "
+                    f"run: chown $USER {str(path)!r}"
+                )
             if os.name == "posix" and mode & forbidden:
                 raise InputError(
                     f"{str(path)!r} is open to others (mode {mode:o}), who {danger}; if nobody did, run: chmod 600 "
@@ -310,10 +334,39 @@ def _read(path: Path, forbidden: int, danger: str) -> dict[str, Any] | None:
         ) from None
 
 
+def _check_folder(folder: Path) -> None:
+    """Refuse a folder if others could write to it, or to one above it up to the user's home; as ssh does."""
+    if os.name != "posix":
+        return
+    folder, home = folder.resolve(), None
+    with suppress(RuntimeError):
+        home = Path.home().resolve()
+    for each in (folder, *folder.parents):
+        status = each.stat()
+        # In a sticky folder, such as /tmp, each may replace what is theirs alone.
+        open_to_others = status.st_mode & _OTHERS_WRITE and not status.st_mode & stat.S_ISVTX
+        if open_to_others or status.st_uid not in (os.geteuid(), _ROOT):
+            raise InputError(
+                f"others can write to the folder {str(each)!r} (mode {status.st_mode & 0o7777:o}, of user number "
+                f"{status.st_uid}), and so change the keys in {str(folder)!r}; keep them in a folder of your own, or "
+                f"run: chmod go-w {str(each)!r}"
+            )
+        if each == home:
+            return
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above it for their owner alone, however open new ones usually are."""
+    for each in reversed((folder, *folder.parents)):
+        if not each.is_dir():
+            each.mkdir(mode=0o700, exist_ok=True)
+
+
 def _write(path: Path, content: str, *, replace: bool) -> None:
     """Write a file for its owner alone, whole or not at all; one that is there stays, unless it is to be replaced."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_folder(path.parent)
+        _check_folder(path.parent)
         handle, written = tempfile.mkstemp(dir=path.parent, prefix=".new-")
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:

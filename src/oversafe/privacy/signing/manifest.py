@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from oversafe._core.errors import InputError
-from oversafe.data.io.files import write_table, write_text
+from oversafe.data.io.files import write_file, write_text
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.privacy.signing.keys import Keys
 from oversafe.privacy.signing.signature import Signature, signed_bytes
@@ -28,6 +28,7 @@ VERSION = 2
 _UNSIGNED_VERSION = 1
 # A manifest that names a thousand columns has a tenth of it.
 _LARGEST_FILE = 4_000_000
+_SIGNATURE_ROOM = 10_000
 
 
 class UnsignedWarning(UserWarning):
@@ -74,17 +75,17 @@ class Manifest:
     def of(
         cls,
         path: str | Path,
+        sha256: str,
         guarantee: Guarantee,
         settings: Mapping[str, Any],
         ledger_entry: str | None = None,
     ) -> Manifest:
-        """Return the manifest of a file that exists, without a signature."""
+        """Return the manifest of a file with these bytes, without a signature."""
         from oversafe import __version__
 
-        path = Path(path)
         return cls(
-            path.name,
-            checksum(path),
+            Path(path).name,
+            sha256,
             guarantee,
             json.loads(json.dumps(dict(settings), default=str)),
             ledger_entry,
@@ -120,7 +121,7 @@ class Manifest:
     def from_json(cls, text: str) -> Manifest:
         """Return the manifest that :meth:`to_json` wrote down; one of version 1 is read, and has no signature."""
         try:
-            stated = json.loads(text)
+            stated = json.loads(text, object_pairs_hook=_once_each)
             plain = dict(stated)
             version = plain.pop("version")
             if type(version) is not int or version not in (_UNSIGNED_VERSION, VERSION):
@@ -199,10 +200,12 @@ def write_release(
         Where one's own key is kept; see :class:`Keys`.
     """
     path = Path(path)
+    _check_readable(path, guarantee, settings, ledger_entry)
     # An old manifest must never vouch for a new table, not even for the moment between the two files.
-    manifest_path(path).unlink(missing_ok=True)
-    write_table(table, path, separator=separator, decimal=decimal)
-    manifest = Manifest.of(path, guarantee, settings, ledger_entry)
+    _remove(manifest_path(path))
+    # Of what was written here, whatever another process puts at the path meanwhile.
+    sha256 = write_file(table, path, separator=separator, decimal=decimal)
+    manifest = Manifest.of(path, sha256, guarantee, settings, ledger_entry)
     try:
         if ledger is not None and ledger_entry is not None:
             manifest = manifest.sealed(ledger)
@@ -217,10 +220,53 @@ def write_release(
     return manifest
 
 
-def read_manifest(release: str | Path) -> Manifest | None:
+def _check_readable(
+    path: Path, guarantee: Guarantee, settings: Mapping[str, Any], ledger_entry: str | None
+) -> None:
+    """Refuse what a manifest could not be read back from, before anything is written."""
+    try:
+        text = Manifest.of(path, "0" * 64, guarantee, settings, ledger_entry).to_json()
+        Manifest.from_json(text)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InputError(
+            f"the guarantee or the settings cannot stand in a manifest ({error.__cause__ or error}); give texts and "
+            "finite numbers, nothing was written"
+        ) from None
+    if len(text) > _LARGEST_FILE - _SIGNATURE_ROOM:
+        raise InputError(
+            f"the settings take {len(text) / 1e6:.1f} MB, and a manifest has {_LARGEST_FILE // 1_000_000} MB at most; "
+            "leave out what is large, nothing was written"
+        )
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"the manifest {str(path)!r} cannot be replaced ({error.strerror}); name another place, nothing was written"
+        ) from None
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object as a dict; with a name that stands in it twice, readers would differ on what it says."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise InputError("this is not a manifest as oversafe writes it (a field stands in it twice)")
+    return found
+
+
+def read_manifest(release: str | Path, *, sha256: str | None = None) -> Manifest | None:
     """Return the manifest beside a release, or None; one that belongs to other bytes is refused.
 
     Whether anybody stands behind it is told by :func:`vouched`.
+
+    Parameters
+    ----------
+    release : path
+        The released file.
+    sha256 : str, optional
+        Of the bytes that it has to belong to, where they were read already; else of those of the file.
     """
     if not Path(release).is_file() or not (path := manifest_path(release)).is_file():
         return None
@@ -236,7 +282,7 @@ def read_manifest(release: str | Path) -> Manifest | None:
             f"the manifest {str(path)!r} cannot be read; remove it, or release the table again"
         ) from error
     manifest = Manifest.from_json(text)
-    if manifest.sha256 != checksum(Path(release)):
+    if manifest.sha256 != (checksum(Path(release)) if sha256 is None else sha256):
         raise InputError(
             f"the manifest {str(path)!r} belongs to other contents than {str(release)!r} has now; "
             "remove it, or release the table again"

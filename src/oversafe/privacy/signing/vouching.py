@@ -76,16 +76,25 @@ class Vouched:
     method : str, optional
         How the release was made, where somebody trusted says so.
     balance : Balance, optional
-        The budget that paid for it, where a ledger was given that has its entry.
+        The budget that paid for it, where a ledger was given that sealed it.
+    sha256 : str, optional
+        Of the bytes that are vouched for.
     """
 
     guarantee: Guarantee
     voucher: Voucher
     method: str | None = None
     balance: Balance | None = None
+    sha256: str | None = None
 
 
-def vouched(release: str | Path, *, ledger: Ledger | None = None, keys: Keys | None = None) -> Vouched | None:
+def vouched(
+    release: str | Path,
+    *,
+    ledger: Ledger | None = None,
+    keys: Keys | None = None,
+    sha256: str | None = None,
+) -> Vouched | None:
     """Return what counts of the manifest beside a release, None where there is none.
 
     Parameters
@@ -96,8 +105,10 @@ def vouched(release: str | Path, *, ledger: Ledger | None = None, keys: Keys | N
         Counts what it has paid for and sealed, whoever signed.
     keys : Keys, optional
         Which keys are trusted; see :class:`Keys`.
+    sha256 : str, optional
+        Of the bytes that the manifest has to be for, where they were read already; else of those of the file.
     """
-    manifest = read_manifest(release)
+    manifest = read_manifest(release, sha256=sha256)
     return None if manifest is None else vouch(manifest, ledger=ledger, keys=keys)
 
 
@@ -107,7 +118,8 @@ def vouch(manifest: Manifest, *, ledger: Ledger | None = None, keys: Keys | None
     balance = None
     if ledger is not None:
         entry, doubt = _entry(manifest, ledger)
-        if entry is not None:
+        if entry is not None and not doubt:
+            # Whoever wrote a manifest may name any entry; the seal says that it paid for this file.
             balance = ledger.remaining(entry.dataset)
         if voucher.by in ("unsigned", "unknown"):
             voucher = (
@@ -118,9 +130,11 @@ def vouch(manifest: Manifest, *, ledger: Ledger | None = None, keys: Keys | None
     if voucher.counts and (fault := known_fault(manifest.oversafe)):
         voucher = Voucher("faulty", fault)
     if not voucher.counts:
-        return Vouched(manifest.guarantee.weaken(voucher.words), voucher, None, balance)
+        return Vouched(manifest.guarantee.weaken(voucher.words), voucher, sha256=manifest.sha256)
     method = manifest.settings.get("method")
-    return Vouched(manifest.guarantee, voucher, None if method is None else str(method), balance)
+    return Vouched(
+        manifest.guarantee, voucher, None if method is None else str(method), balance, manifest.sha256
+    )
 
 
 def known_fault(version: str) -> str:
