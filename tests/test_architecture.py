@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -176,6 +177,38 @@ def late():
     import mbi
 """
     assert optional_imports(source) == ["matplotlib", "umap"]
+
+
+def attack_names(source: str, names: list[str]) -> list[str]:
+    """Attacks that texts of a module name, docstrings aside."""
+    tree = ast.parse(source)
+    described = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, described) and node.body and isinstance(node.body[0], ast.Expr)
+    }
+    texts = [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
+    ]
+    return [name for name in names if any(re.search(rf"\b{name}\b", text) for text in texts)]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_only_its_own_module_knows_an_attack_by_name(path: Path) -> None:
+    from oversafe.attack import ATTACKS
+
+    own = {kind.__name__: kind.__module__ for kind in ATTACKS}
+    module = ".".join(["oversafe", *path.relative_to(PACKAGE).with_suffix("").parts])
+    found = attack_names(path.read_text(encoding="utf-8"), list(own))
+    assert [name for name in found if module not in (own[name], "oversafe.attack.__init__")] == []
+
+
+def test_names_of_attacks_are_seen_in_every_text() -> None:
+    source = 'def f(r):\n    """Of Linkability."""\n    return r.name == "Linkability (two)" or f"{r}: SinglingOut"'
+    assert attack_names(source, ["Linkability", "SinglingOut", "Other"]) == ["Linkability", "SinglingOut"]
 
 
 def test_importing_the_package_does_not_import_the_heavy_libraries() -> None:

@@ -222,11 +222,12 @@ def test_a_folder_or_database_is_learned_in_place(tables, tmp_path, kind):
 def test_a_release_is_larger_than_usual_only_if_its_number_of_rows_is_given(tables, tmp_path, monkeypatch):
     from typer.testing import CliRunner
 
-    from oversafe.cli import program, protect
+    from oversafe.cli import program
+    from oversafe.releasing import run
 
     (tmp_path / "parts").mkdir()
     write_table(read_table(tables / "real.csv"), tmp_path / "parts" / "a.parquet")
-    monkeypatch.setattr(protect, "_MOST_ROWS", 100)
+    monkeypatch.setattr(run, "MOST_ROWS", 100)
     arguments = ["protect", tmp_path / "parts", "-l", "diagnosis", "--method", "privbayes"]
     arguments += ["--schema", tables / "schema.toml", "--out", tmp_path / "r.csv"]
     for rows, n in ((), 100), (("--rows", "150"), 150):

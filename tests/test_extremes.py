@@ -15,12 +15,12 @@ import pytest
 from oversafe import attack, audit, compare, protect
 from oversafe._core.errors import InputError
 from oversafe.cli.program import main
-from oversafe.cli.protect import _with_labels
-from oversafe.data import Schema, read_table, write_table
+from oversafe.data import FileFormat, Schema, read_table, write_table
 from oversafe.data.column import Column
-from oversafe.data.encode import _conform_category
+from oversafe.data.encode import _conform_column
 from oversafe.data.io.parse_warnings import row_of
 from oversafe.protect.marginals.network import affordable_degree
+from oversafe.releasing.writing import with_labels
 from tests.protect.conformance import CASES
 
 N_ROWS = 60
@@ -320,7 +320,7 @@ def test_labels_are_put_back_into_a_wide_table_without_a_warning():
     X = pd.DataFrame({f"c{i}": [float(i), 1.0] for i in range(150)}, copy=False)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        made = _with_labels(X, "label", pd.Series(["ill", "well"]), 7)
+        made = with_labels(X, "label", pd.Series(["ill", "well"]), 7)
     assert list(made.columns) == [*X.columns[:7], "label", *X.columns[7:]]
     assert made["label"].tolist() == ["ill", "well"]
 
@@ -328,7 +328,7 @@ def test_labels_are_put_back_into_a_wide_table_without_a_warning():
 def test_text_that_is_what_the_schema_says_is_not_written_anew():
     values = pd.Series(["x", None, "1"], dtype="str", name="cat")
     column = Column("cat", "categorical", "str", missing=True, categories=("1", "x"))
-    assert _conform_category(column, values, row_of) is values
+    assert _conform_column(column, values, FileFormat(), row_of) is values
     # Numbers are the same category however they are printed, and are then printed as the schema has them.
     other = pd.Series(["x", None, "1.0"], dtype="str", name="cat")
-    assert _conform_category(column, other, row_of).dropna().tolist() == ["x", "1"]
+    assert _conform_column(column, other, FileFormat(), row_of).dropna().tolist() == ["x", "1"]

@@ -2,7 +2,8 @@
 
 The rooms, in the order the data flows: :mod:`oversafe.data`, :mod:`oversafe.privacy`,
 :mod:`oversafe.protect`, :mod:`oversafe.learn`, :mod:`oversafe.attack`, :mod:`oversafe.measure`,
-:mod:`oversafe.experiment`, :mod:`oversafe.auditing`, :mod:`oversafe.papers`, :mod:`oversafe.report`.
+:mod:`oversafe.experiment`, :mod:`oversafe.auditing`, :mod:`oversafe.releasing`, :mod:`oversafe.papers`,
+:mod:`oversafe.report`.
 """
 
 from importlib import import_module
@@ -11,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from oversafe.auditing.comparing.comparison import compare
     from oversafe.auditing.run import audit
+    from oversafe.releasing.run import release
 
 __version__ = "0.2.0.dev0"
 
-__all__ = ["__version__", "audit", "compare"]
+__all__ = ["__version__", "audit", "compare", "release"]
 
-_LAZY = {"audit": "oversafe.auditing", "compare": "oversafe.auditing"}
+_LAZY = {"audit": "oversafe.auditing", "compare": "oversafe.auditing", "release": "oversafe.releasing"}
 _ROOMS = (
     "data",
     "privacy",
@@ -26,6 +28,7 @@ _ROOMS = (
     "measure",
     "experiment",
     "auditing",
+    "releasing",
     "papers",
     "report",
 )

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from oversafe.data import Schema
+from oversafe.protect.registry import method_names
 
 testing = pytest.importorskip("streamlit.testing.v1", reason="install the extra 'app'")
 pytestmark = pytest.mark.skipif(
@@ -67,3 +68,24 @@ def test_a_person_needs_the_rows_per_person(protect, visits):
 def test_without_a_person_nothing_is_asked(protect, visits):
     app = protect(visits[1].drop(["pid"]))
     assert [field.label for field in app.number_input] == ["Privacy budget (epsilon)"]
+
+
+@pytest.mark.parametrize(
+    ("method", "numbers", "columns"),
+    [("smote", [], 1), ("k-anonymizer", [], 2), ("private-smote", ["Privacy budget (epsilon)"], 2)],
+)
+def test_a_method_is_explained_and_asked_for_what_it_takes(protect, visits, method, numbers, columns):
+    app = protect(visits[1].drop(["pid"]))
+    app.selectbox[1].set_value(method).run()
+    assert [field.label for field in app.number_input] == numbers and len(app.multiselect) == columns
+    assert any("What it does not promise" in text.value for text in app.markdown)
+    assert app.selectbox[1].options == method_names()
+
+
+def test_what_is_odd_about_a_table_is_told_with_its_release(protect, visits):
+    app = protect(visits[1].drop(["pid"]))
+    app.multiselect[0].set_value(["pid"])
+    app.number_input[0].set_value(9.0).run()
+    next(button for button in app.button if button.label == "Protect").click().run()
+    assert not app.exception and not app.error and "protected" in app.session_state
+    assert any("weak promise" in text.value for text in app.warning)

@@ -18,7 +18,7 @@ from oversafe.attack import (
     ReconSMOTE,
     SinglingOut,
 )
-from oversafe.auditing.plan.attack_steps import check_attacks
+from oversafe.attack.registry import check_attacks
 
 
 @pytest.mark.parametrize(

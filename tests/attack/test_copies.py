@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from oversafe._core.errors import InputError
-from oversafe.attack import ExactCopies, copies
+from oversafe.attack import ExactCopies
 from oversafe.attack.base import wilson_interval
-from oversafe.attack.copies import difference_interval, is_copy
+from oversafe.attack.copies import difference_interval
+from oversafe.data.rows import is_copy, keys
 from oversafe.measure import release_overlap
 
 
@@ -153,10 +154,12 @@ def test_large_integers_are_compared_exactly() -> None:
     assert ExactCopies().run(release, real).details["copied"] == 0
 
 
-def test_text_is_not_a_number() -> None:
+def test_a_number_that_is_stored_as_text_is_the_number() -> None:
     real = pd.DataFrame({"x": [1, 2]})
-    release = pd.DataFrame({"x": ["1", "2"]})
-    assert ExactCopies().run(release, real).risk == 0.0
+    for same in (["1", "2"], ["1.0", "+2"], pd.Categorical(["1", "2"])):
+        assert ExactCopies().run(pd.DataFrame({"x": same}), real).details["copied"] == 2
+    for other in (["01", "02"], ["1a", "2a"], ["a", "b"]):
+        assert ExactCopies().run(pd.DataFrame({"x": other}), real).risk == 0.0
 
 
 def test_only_shared_columns_count_and_their_order_does_not() -> None:
@@ -277,14 +280,13 @@ def test_columns_are_compared_alike_one_by_one_and_together(
         table = pd.concat([table, table.add_suffix(" again")], axis=1)
     other = table.sample(frac=0.5, random_state=0).reset_index(drop=True)
     other = other if len(other) else table
-    together = copies._row_numbers({"release": other, "real": table})
-    one_by_one = copies._combined(
-        codes
-        for _, codes in copies._other_codes({"release": other, "real": table}, np.arange(table.shape[1]))
+    together = keys.row_numbers({"release": other, "real": table})
+    one_by_one = keys.combined(
+        codes for _, codes in keys._other_codes({"release": other, "real": table}, np.arange(table.shape[1]))
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(copies, "_VALUES_AT_ONCE", at_once * (len(table) + len(other)))
-        in_blocks = copies._row_numbers({"release": other, "real": table})
+        patch.setattr(keys, "_VALUES_AT_ONCE", at_once * (len(table) + len(other)))
+        in_blocks = keys.row_numbers({"release": other, "real": table})
     for numbers in (together, in_blocks):
         found, expected = (np.concatenate([own["release"], own["real"]]) for own in (numbers, one_by_one))
         assert (pd.factorize(found)[0] == pd.factorize(expected)[0]).all()

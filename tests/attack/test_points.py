@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oversafe._core.errors import InputError
-from oversafe.attack.geometry.shapes import _kernels
 from oversafe.attack.geometry.shapes.points import _grid, _half_step, read_points
+from oversafe.data._kernels import row_hashes
 
 # ------------------------------------------------------------------------------------- decimals and errors
 
@@ -150,7 +150,7 @@ def test_rows_that_differ_in_a_coarse_column_only_are_one_point() -> None:
 
 
 def test_zero_has_one_hash_whatever_its_sign() -> None:
-    hashes = _kernels.row_hashes(np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0], [0.0, -1.0]]))
+    hashes = row_hashes(np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0], [0.0, -1.0]]))
     assert hashes[0] == hashes[1]
     assert len(set(hashes.tolist())) == 3
 
@@ -159,8 +159,8 @@ def test_hashes_tell_the_rows_of_grids_apart() -> None:
     # Rows that differ in few bits; two of 160,000 share a hash with probability 7e-10.
     axis = np.arange(20.0) / 8
     grid = np.stack(np.meshgrid(axis, axis, axis, axis), axis=-1).reshape(-1, 4)
-    assert len(np.unique(_kernels.row_hashes(grid))) == len(grid)
-    assert len(np.unique(_kernels.row_hashes(np.vstack([grid[::-1], grid])))) == len(grid)
+    assert len(np.unique(row_hashes(grid))) == len(grid)
+    assert len(np.unique(row_hashes(np.vstack([grid[::-1], grid])))) == len(grid)
 
 
 # ----------------------------------------------------------------------------------------- grids of columns

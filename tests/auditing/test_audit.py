@@ -12,10 +12,9 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from oversafe import audit
 from oversafe._core.errors import InputError
 from oversafe.attack import Attack, AttackResult, Linkability
-from oversafe.attack.copies import is_copy
+from oversafe.attack.class_tables import ANOTHER_LABEL
+from oversafe.attack.registry import attack_named
 from oversafe.auditing.formatting import told_risk
-from oversafe.auditing.headlines import headline
-from oversafe.auditing.plan.attack_steps import ANOTHER_LABEL
 from oversafe.auditing.plan.not_run import what_was_left_out
 from oversafe.auditing.tables.align_columns import made_alike
 from oversafe.auditing.tables.audit_tables import Material
@@ -23,6 +22,7 @@ from oversafe.auditing.tables.identifiers import real_identifiers
 from oversafe.cli.outputs import check_page
 from oversafe.cli.story import demo_schema
 from oversafe.data import load_dataset
+from oversafe.data.rows import is_copy
 from oversafe.privacy import Guarantee, write_release
 from oversafe.protect import SMOTE as OwnSMOTE
 from oversafe.protect import HistogramSynthesizer, RandomOverSampler
@@ -508,7 +508,7 @@ def test_one_record_is_told_in_the_singular(wrong, told):
     evidence = pd.DataFrame({"age": 1.0, "columns_read": 1, "real_row": [-1] * wrong})
     details = {"distinct_real": 5, "columns": 1, "columns_estimated": ()}
     result = AttackResult("ReconSMOTE", "reconstruction", 0.0, (0.0, 0.5), evidence, details)
-    assert f"; {told} the real table" in headline(result, "ill", 0)
+    assert f"; {told} the real table" in attack_named(result.name).headline(result, "ill", 0)
 
 
 @pytest.mark.parametrize("changed", [lambda x: x.round(1), lambda x: x * 1.001], ids=["rounded", "scaled"])
@@ -617,7 +617,7 @@ def test_a_class_without_added_rows_has_none_to_tell_from_the_real_ones(with_gap
 def test_what_may_be_chance_is_not_called_nothing():
     details = {"risk_basis": "truth", "recall": 0.5, "precision": 0.4}
     result = AttackResult("DistinSMOTE", "distinguishing", 0.49, (0.0, 0.53), pd.DataFrame(), details)
-    assert headline(result, "a", 0) == (
+    assert attack_named(result.name).headline(result, "a", 0) == (
         "50 % of the real rows of class 'a' are recognised in the released table, and 1 % of the added ones are taken "
         "for real; with so few rows that may be chance."
     )

@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 from oversafe.attack import AttackResult, ExactCopies
-from oversafe.attack.copies import is_copy, row_kinds
+from oversafe.attack.class_tables import ClassTables
 from oversafe.auditing.certainty import others_copied, with_certain_records
-from oversafe.auditing.plan.attack_steps import ClassTables, attack_steps, class_tables
+from oversafe.auditing.plan.attack_steps import attack_steps, class_tables
 from oversafe.data import load_dataset
+from oversafe.data.rows import is_copy, row_keys
 from oversafe.protect import HistogramSynthesizer, PrivateMixture
 
 
@@ -202,7 +203,7 @@ def test_what_many_people_of_another_class_have_is_nobodys_record(with_holdout):
 
     real, fresh, holdout = map(measured, range(3))
     columns = list("abcd")
-    kinds = row_kinds(real[columns])
+    kinds = row_keys(real[columns])
     for copies, expected in ((0, 0), (2, 3)):
         # The floor's row counts beside records that are somebody's alone.
         release = pd.concat([fresh, real[real["ill"] == 1].tail(copies)], ignore_index=True)

@@ -16,8 +16,8 @@ from sklearn.base import BaseEstimator
 
 from oversafe._core.errors import InputError
 from oversafe.attack import Attack, AttackResult
+from oversafe.attack.class_tables import ANOTHER_LABEL
 from oversafe.auditing.comparing.trials import CompareCell, compare
-from oversafe.auditing.plan.attack_steps import ANOTHER_LABEL
 from oversafe.data import Schema, load_dataset
 from oversafe.experiment.memory import PeakMemory
 from oversafe.measure import train_on_synthetic

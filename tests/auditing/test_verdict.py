@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from oversafe.attack import AttackResult
-from oversafe.auditing.plan.attack_steps import ANOTHER_LABEL
+from oversafe.attack.class_tables import ANOTHER_LABEL
 from oversafe.auditing.verdict import Finding, judge
 from oversafe.privacy import Guarantee
 from oversafe.privacy.guarantee import OVER_THE_REALS

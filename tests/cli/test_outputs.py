@@ -10,13 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oversafe.cli import outputs
 from oversafe.data import Schema
-from oversafe.data.io import files
-
-
-def test_the_endings_are_those_that_tables_are_written_with():
-    assert set(outputs.TABLE_ENDINGS) == {*files._TEXT_ENDINGS, ".parquet"}
 
 
 @pytest.fixture

@@ -55,6 +55,20 @@ TEXTS = [
 ]  # fmt: skip
 
 
+# Columns that are read at once.
+ALIKE = {
+    "groups": ["1,234", "12,345,678", "-1,234.5"],
+    "apostrophes": ["1'234.5", "+7", "1\u2019234\u2019567"],
+    "commas": ["1.234,5", "+7", "-,5 %", "1 234,5"],
+    "shares": ["5 %", "6.25\u00a0%", "+7%"],
+    "odd dates": ["0000-01-01", "2024-01-02"],
+    "times": ["2024-01-01T10:20:30.123456", "2024-01-01 10:20"],
+    "zones": ["2024-01-01T10:20Z", "2024-01-01 10:20:30.5+02:00", "2024-01-01T10:20-11:30"],
+    "German dates": ["1.2.2024", "31.12.2024 10:20", "03.04.2024"],
+    "dates in any order": ["1/2/2024", "3-4-2024 10:20:30.25", "03.04.2024"],
+}
+
+
 def same(column, cells, row, expected):
     """Whether a column's reading has what the definition says."""
     if expected is None or expected is UNREADABLE:
@@ -81,7 +95,8 @@ def test_a_column_is_read_as_its_cells_are(column, file):
     # Alone, all together, and many plain ones with a few others among them.
     plain = [text for text in TEXTS if expected[text] is not UNREADABLE]
     long = [rng.choice(plain[-8:] if rng.random() < 0.999 else TEXTS) for _ in range(70_000)]
-    for texts in (*([text] for text in TEXTS), TEXTS, long):
+    for texts in (*([text] for text in TEXTS), TEXTS, long, *(each * 400 for each in ALIKE.values())):
+        expected |= {text: read_cell(column, text, file) for text in set(texts) - expected.keys()}
         cells = read_column(column, pa.chunked_array([texts[:3], texts[3:]], pa.string()), file)
         wrong = [
             (row, text) for row, text in enumerate(texts) if not same(column, cells, row, expected[text])

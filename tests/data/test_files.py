@@ -185,21 +185,25 @@ def test_the_whole_of_a_cut_off_sample_is_not_needed(csv):
         ("x;y\n1.234;0.5\n12.345;0.5\n", [1.234, 12.345]),
         ("x;y\n1.234.567;0,5\n12.345;0,5\n", [1234567, 12345]),
         ("x;y\n1,234;0,5\n12,345;0,5\n", [1.234, 12.345]),
-        ("x;y\n1,234;0.5\n12,345;0.5\n", ["1,234", "12,345"]),
+        ("x;y\n1,234;0.5\n12,345;0.5\n", [1234, 12345]),
+        ("x;y;z\n1,5;0.5;2.5\n2,5;0.5;3.5\n", ["1,5", "2,5"]),
         # either, without
         ("x;y\n1.234;a\n12.345;b\n", [1.234, 12.345]),
         ("x;y\n1,234;a\n12,345;b\n", [1.234, 12.345]),
+        ("x;y\n1,234,567;a\n2;b\n", [1234567, 2]),
+        ("x;y\n1'234.5;a\n-2'000;b\n", [1234.5, -2000]),
+        ("x;y\n1 234,5;a\n2\u00a0000;b\n", [1234.5, 2000]),
         # neither
         ("x;y\n1,5;a\n2.5;b\n", ["1,5", "2.5"]),
-        ("x;y\n1,234,567;a\n2;b\n", ["1,234,567", "2"]),
         ("x;y\n192.168.0.1;0,5\n10.0.0.1;0,5\n", ["192.168.0.1", "10.0.0.1"]),
         # one column
         ("x\n1,5\n2,5\n", [1.5, 2.5]),
-        # where the comma separates, it is not a decimal sign
+        # where the comma separates, it is not a decimal sign, but it may group digits
+        ('x,y\n"1,234",a\n"2",b\n', [1234, 2]),
         ('x,y\n"1,5",a\n"2,5",b\n', ["1,5", "2,5"]),
     ],
 )
-def test_the_decimal_sign_is_found_for_each_column(csv, content, expected):
+def test_the_decimal_sign_of_a_file_is_found(csv, content, expected):
     assert values(csv(content)["x"]) == expected
 
 
@@ -364,8 +368,9 @@ def test_a_header_without_rows(refused, tmp_path):
 def workbook():
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w") as archive:
-        archive.writestr("[Content_Types].xml", "<Types/>")
-        archive.writestr("xl/workbook.xml", "<workbook/>")
+        # With a date of their own: the present one would give the tests that are named after it another name each time.
+        for name, text in (("[Content_Types].xml", "<Types/>"), ("xl/workbook.xml", "<workbook/>")):
+            archive.writestr(zipfile.ZipInfo(name, (2024, 1, 1, 0, 0, 0)), text)
     return data.getvalue()
 
 

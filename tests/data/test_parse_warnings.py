@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from oversafe._core.errors import InputError
-from oversafe.data import Schema
+from oversafe.data import FileFormat, Schema
 from oversafe.data.column import Column
 from oversafe.data.io.parse_warnings import misread
 
@@ -31,9 +31,9 @@ def told(values) -> str | None:
         (["n.b.", *POINT, "n.b."], "2 of 32 values are no numbers: 'n.b.' (row 1);"),
         ([*POINT * 2, *"abcd"], "'a' (row 61), 'b' (row 62), 'c' (row 63) and others;"),
         ([*COMMA, *["<0,6"] * 12], "12 of 42 values are no numbers: '<0,6' (row 31)"),
-        ([f"{x} %" for x in COMMA] + ["63,4"], "1 of 31 values is no number: '63,4' (row 31)"),
+        ([f"{x} %" for x in COMMA] + ["63,4"], "1 of 31 values is no number with a % sign: '63,4' (row 31)"),
         (
-            [f"{x}\xa0%" for x in COMMA],
+            [f"{x}\xa0%" for x in POINT],
             "numbers with a % sign, but was read as text; if numbers are meant, remove",
         ),
         (
@@ -85,7 +85,7 @@ def test_what_somebody_declared_is_not_doubted():
         (
             "continuous",
             [f"{x}%" for x in COMMA],
-            "'x' holds numbers with a % sign, read as text; remove the sign",
+            "'x' holds numbers with a decimal comma, read as text; write them with a point",
         ),
         (
             "integer",
@@ -99,6 +99,16 @@ def test_a_refusal_names_the_bad_values_and_not_the_good_ones(kind, values, mess
     with pytest.raises(InputError) as error:
         schema.conform(pd.DataFrame({"x": values}))
     assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_declared_number_is_read_from_text_as_from_a_file():
+    table = pd.DataFrame({"x": ["1'234.5", "5 %", "1,234", "NA"]})
+    column = Column("x", "continuous", "float64", missing=True)
+    assert Schema((column,)).conform(table)["x"].tolist()[:3] == [1234.5, 5.0, 1234.0]
+    comma = Schema((column,), file=FileFormat(decimal=",")).conform(pd.DataFrame({"x": ["1.234,5", "NA"]}))
+    assert comma["x"].tolist()[0] == 1234.5 and pd.isna(comma["x"][1])
+    with pytest.raises(InputError, match="1 missing value"):
+        Schema((Column("x", "continuous", "float64"),)).conform(table)
 
 
 def test_german_dates_in_text_are_dates():

@@ -29,6 +29,11 @@ _UNSTABLE = {"*/details/seconds": "how long the attack took"}
 Parts = dict[str, dict[str, Any]]
 
 
+def is_value_object(kind: type) -> bool:
+    """Return whether a class is a dataclass that compares by its fields; estimators and displays do not."""
+    return dataclasses.is_dataclass(kind) and kind.__dataclass_params__.eq  # type: ignore[attr-defined]
+
+
 class Output:
     """Collects the results of a case under names of its own.
 
@@ -185,7 +190,7 @@ class Output:
             return self._plain({**plain, "caveats": len(caveats)}, place)
         if isinstance(value, Schema):
             return self._plain(tomllib.loads(value.to_toml()), place)
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        if is_value_object(type(value)):
             names = [own.name for own in dataclasses.fields(value) if not own.name.startswith("_")]
             return {"": kind, **{n: self._plain(getattr(value, n), f"{place}/{n}") for n in names}}
         if hasattr(value, "get_params") and not isinstance(value, type):

@@ -34,7 +34,7 @@ _SWAPPED_CALLS = {"min": "max", "max": "min", "floor": "ceil", "ceil": "floor", 
 # The tests that should notice, by module; of them the quickest are run, for as many seconds as are given.
 _TESTS = {
     "privacy.ledger.chain": "privacy/test_ledger_fields privacy/test_ledger",
-    "privacy.ledger.fingerprint": "privacy/test_ledger",
+    "data.rows.fingerprint": "privacy/test_ledger",
     "privacy.ledger.check": "privacy/test_ledger_fields privacy/test_ledger",
     "privacy.ledger.entries": "privacy/test_ledger_fields privacy/test_ledger test_cli_budget",
     "privacy.ledger.store": "privacy/test_ledger_fields privacy/test_ledger privacy/test_ledger_processes",

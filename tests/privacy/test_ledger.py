@@ -19,9 +19,9 @@ import pytest
 from dp_accounting import dp_event
 
 from oversafe._core.errors import InputError, MissingExtraError
+from oversafe.data.rows.fingerprint import table_digest
 from oversafe.privacy import Guarantee, Ledger, LedgerWarning, OverdraftError
 from oversafe.privacy.guarantee import SEEDED, approximate_event, composed_epsilon
-from oversafe.privacy.ledger.fingerprint import table_digest
 
 LAPLACE = Guarantee.pure(0.25, "Laplace noise")
 

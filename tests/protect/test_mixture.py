@@ -10,7 +10,7 @@ from scipy.stats import chi2
 
 from oversafe._core.errors import InputError
 from oversafe.data import Column, Schema
-from oversafe.data.column import value_keys
+from oversafe.data.rows.values import value_keys
 from oversafe.privacy import Ledger
 from oversafe.protect import PrivateMixture
 from oversafe.protect.marginals.product_mixture import Cells, Measured, ProductMixture

@@ -14,9 +14,15 @@ from oversafe._core.errors import InputError
 from oversafe.privacy import Guarantee
 from oversafe.protect import SMOTE
 from oversafe.protect import registry as module
-from oversafe.protect.explanations import explain
 from oversafe.protect.external import own_method
-from oversafe.protect.registry import check_method, make_protector, method_class, method_names, plugins
+from oversafe.protect.registry import (
+    check_method,
+    explain,
+    make_protector,
+    method_class,
+    method_names,
+    plugins,
+)
 
 
 class Noise(BaseEstimator):

@@ -9,8 +9,8 @@ import pytest
 
 from oversafe._core.errors import InputError, MissingExtraError
 from oversafe.attack import ExactCopies, ReconSMOTE
-from oversafe.attack.copies import is_copy
 from oversafe.data import load_dataset
+from oversafe.data.rows import is_copy
 from oversafe.protect import UMAPSMOTENC
 from oversafe.protect.samplers._umap_kernels import back_project, mixed_neighbors
 from oversafe.protect.samplers.umap_smotenc import _spike, _vote

@@ -28,6 +28,7 @@ from oversafe import learn, protect
 from oversafe._core.errors import InputError, MissingExtraError
 from oversafe.cli.program import main
 from oversafe.data import read_table
+from oversafe.releasing import Release, release
 from tests.replay.answers import Transcript, replayed
 from tests.replay.neighbours import Pair, cell_text
 
@@ -366,6 +367,8 @@ COMMANDS: dict[str, tuple[Callable[[Pair, int, Path], Any], tuple[str, ...]]] = 
     "command, SQLite": (_sqlite, ()),
     _DROPPED: (_file, ("--drop-unlabelled",)),
 }
+# By one call of Python, from tables of many kinds.
+RELEASED = {f"release() of {way}": way for way in ("objects", "texts", "category", "nullable", "read_table")}
 
 
 def ways(method: Method, pair: Pair) -> tuple[str, ...]:
@@ -377,7 +380,7 @@ def ways(method: Method, pair: Pair) -> tuple[str, ...]:
         possible += SOURCES
     if method.command:
         # Twice: this is the way that most take.
-        possible += [*COMMANDS, *COMMANDS]
+        possible += [*COMMANDS, *COMMANDS, *RELEASED]
     if pair.schema.person is not None or method.package == "opacus":
         # Lots, of a person's rows, of teachers and of samples, are drawn by places, which a further folder changes.
         possible = [way for way in possible if "folder" not in way]
@@ -396,15 +399,25 @@ def run(method: Method, pair: Pair, side: int, way: str, seed: int = 0) -> Outco
             return _commanded(method, pair, side, way, transcript)
         # What a reader of others makes of the bytes, or ours without a schema, is the holder's own doing.
         try:
-            data = None if way in SOURCES else _material(pair, side, way)
+            data = None if way in SOURCES else _material(pair, side, RELEASED.get(way, way))
         except (InputError, ValueError) as error:
             return Outcome("unread", {"error": str(error)}, transcript)
-        fitted, leaves, status = None, {}, "refused"
+        leaves, status = {}, "refused"
         try:
             with replayed(transcript):
-                fitted = _fitted(method, pair, side, way, data)
-                status = fitted.guarantee_.status
-                leaves = dict(_left(method, pair, fitted, transcript))
+                if way in RELEASED:
+                    made = _released(method, pair, data)
+                    status = made.guarantee.status
+                    seen = {
+                        "table": made.table,
+                        "settings": made.settings,
+                        "guarantee": made.guarantee.to_dict(),
+                    }
+                    leaves = dict(described(seen, "release"))
+                else:
+                    fitted = _fitted(method, pair, side, way, data)
+                    status = fitted.guarantee_.status
+                    leaves = dict(_left(method, pair, fitted, transcript))
         except Exception as error:
             known = isinstance(error, InputError | MissingExtraError | ValueError | TypeError)
             status, leaves = "refused" if known else "defect", {"error": f"{type(error).__name__}: {error}"}
@@ -430,6 +443,20 @@ def _fitted(method: Method, pair: Pair, side: int, way: str, data: tuple[Any, An
     if data is None:
         return made.fit_source(SOURCES[way](pair, side, Path()))
     return made.fit(*data)
+
+
+def _released(method: Method, pair: Pair, data: Any) -> Release:
+    settings = {**method.settings, "relation": pair.relation}
+    return release(
+        data[0].assign(y=data[1]),
+        "y",
+        method=method.command,
+        epsilon=settings.pop("epsilon", 1.0),
+        schema=None if method.estimates else pair.schema,
+        rows_per_person=pair.bound,
+        settings=settings,
+        on_note=lambda sentence: None,
+    )
 
 
 def _left(method: Method, pair: Pair, fitted: Any, transcript: Transcript) -> Iterator[tuple[str, str]]:

@@ -16,10 +16,11 @@ import pandas as pd
 import pytest
 
 from oversafe import audit
-from oversafe.attack import AttackResult, ReconSMOTE
+from oversafe._core.text import percent, percent_range
+from oversafe.attack import AttackResult, ExactCopies, ReconSMOTE
 from oversafe.auditing import Audit, Finding, Verdict
 from oversafe.auditing.anonymisation_criteria import assess
-from oversafe.auditing.formatting import cell, percent, percent_range
+from oversafe.auditing.formatting import cell
 from oversafe.auditing.picture import READ_BACK, REAL, RELEASED, SHOWN, picture, shown_record, side_by_side
 from oversafe.auditing.plan.not_run import by_attack
 from oversafe.data import load_dataset
@@ -27,7 +28,6 @@ from oversafe.privacy import Guarantee
 from oversafe.privacy.guarantee import OVER_THE_REALS, SEEDED
 from oversafe.protect import SMOTE
 from oversafe.report.advice import advice
-from oversafe.report.baselines import rates
 from oversafe.report.terminal import as_text
 
 
@@ -332,9 +332,12 @@ def test_alone_and_beside_the_real_table_the_same_is_certain(three_classes):
 
 def test_rates_are_held_against_what_chance_gives():
     details = {"class": "rare", "copied": 3, "distinct_real": 4, "copied_holdout": 1, "distinct_holdout": 10}
-    own, others = rates(AttackResult("ExactCopies", "reconstruction", 0.65, (0, 1), pd.DataFrame(), details))
+    own, others = ExactCopies().rates(
+        AttackResult("copies", "reconstruction", 0.65, (0, 1), pd.DataFrame(), details)
+    )
     assert (own.share, own.role, others.share, others.role) == (0.75, "attack", 0.1, "baseline")
-    unknown = rates(AttackResult("New", "membership", 0.3, (0.1, 0.5), pd.DataFrame(), {}))
+    new = AttackResult("New", "membership", 0.3, (0.1, 0.5), pd.DataFrame())
+    unknown = Finding(new, "New.").attack.rates(new)
     assert [bar.share for bar in unknown] == [0.3, 0.0]
 
 

@@ -1,6 +1,8 @@
 """The two errors that a user can mend, and how optional parts are imported."""
 
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 
@@ -28,6 +30,18 @@ def was_interrupted(error: BaseException) -> bool:
     if isinstance(error, SystemError):
         return isinstance(error.__cause__, KeyboardInterrupt)
     return isinstance(error, KeyboardInterrupt)
+
+
+@contextmanager
+def when_stopped(told: Callable[[], str]) -> Iterator[None]:
+    """Have a Ctrl-C within the block say what stands, after what it says already."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemError) as error:
+        if not was_interrupted(error):
+            raise
+        said = str(error) if isinstance(error, KeyboardInterrupt) else ""
+        raise KeyboardInterrupt("; ".join(filter(None, (said, told())))) from error
 
 
 def import_extra(module: str, extra: str, purpose: str) -> ModuleType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -33,6 +34,11 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
+def joined(names: Sequence[str]) -> str:
+    """Return names as a sentence has them: A, B and C."""
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Return " (did you mean 'Age'?)" for a name that is misspelt, or nothing where none is alike."""
     known: dict[str, str] = {}
@@ -51,3 +57,23 @@ def without_password(address: str | PathLike[str]) -> str:
 def counted(n: int, one: str, more: str | None = None) -> str:
     """Return a number with its noun: 1 row, 2 rows."""
     return f"{n} {one if n == 1 else more or one + 's'}"
+
+
+def percent(share: float) -> str:
+    """Return a share in percent; what is not nothing is not shown as nothing, nor what is not all as all."""
+    if 0 < share < 0.005:
+        return "below 1 %"
+    if 0.995 <= share < 1:
+        return "above 99 %"
+    return f"{round(100 * share)} %"
+
+
+def percent_range(low: float, high: float) -> str:
+    """Return an interval in percent, rounded outwards so that it holds what it held."""
+    # But for the rounding of floats: 7 % must not become 8.
+    return f"{math.floor(round(100 * low, 6))} to {math.ceil(round(100 * high, 6))} %"
+
+
+def percent_at_least(low: float) -> str:
+    """Return the lower end of an interval in percent, as something that was reached."""
+    return "100 %" if low >= 1 else f"at least {math.floor(round(100 * low, 6))} %"

@@ -9,11 +9,6 @@ from typing import Any
 from oversafe._core.errors import InputError, MissingExtraError
 from oversafe.app.server import DEFAULT_LIMIT
 
-_METHODS = {
-    "mixture": "mixture: all pairs of columns under differential privacy (recommended)",
-    "privbayes": "privbayes: a Bayesian network under differential privacy",
-    "histograms": "histograms: each column by itself under differential privacy",
-}
 _AUDIT, _PROTECT = "Audit a release", "Protect a table"
 _REPORT_HEIGHT = 900
 # What the field takes, not what is called protected.
@@ -71,6 +66,7 @@ def _protect(st: Any, limit: int) -> None:
     from oversafe.app import work
     from oversafe.data import Schema
     from oversafe.privacy.meaning import LIMITS
+    from oversafe.protect.registry import explained, method_names, settings_of
 
     given = _table(st, "The real table", "table", limit)
     if given is None:
@@ -82,16 +78,31 @@ def _protect(st: Any, limit: int) -> None:
     except _MISTAKES as error:
         _say(st.error, error)
         return
-    method = st.selectbox("Method", list(_METHODS), format_func=_METHODS.get)
-    epsilon = st.number_input(
-        "Privacy budget (epsilon)",
-        0.01,
-        _LARGEST_INPUT,
-        1.0,
-        0.1,
-        help=f"Smaller is more private; 1 is strong, above {LIMITS.max_epsilon:g} is weak.",
-    )
-    balance = st.checkbox("As many rows of each class")
+    method = st.selectbox("Method", method_names())
+    try:
+        settings = settings_of(method)
+        for line in filter(None, explained(method)):
+            _say(st.write, line)
+    except _MISTAKES as error:
+        _say(st.error, error)
+        return
+    epsilon = None
+    if "epsilon" in settings:
+        usual = float(settings["epsilon"]) if isinstance(settings["epsilon"], int | float) else 1.0
+        epsilon = st.number_input(
+            "Privacy budget (epsilon)",
+            0.01,
+            max(_LARGEST_INPUT, usual),
+            usual,
+            0.1,
+            help=f"Smaller is more private; 1 is strong, above {LIMITS.max_epsilon:g} is weak.",
+        )
+    balance = "sampling_strategy" in settings and st.checkbox("As many rows of each class")
+    quasi_identifiers = None
+    if "quasi_identifiers" in settings:
+        quasi_identifiers = st.multiselect(
+            "Columns that outsiders may know", [c for c in map(str, table.columns) if c != label]
+        )
     drop = st.multiselect(
         "Columns to leave out",
         [c for c in map(str, table.columns) if c != label],
@@ -113,7 +124,7 @@ def _protect(st: Any, limit: int) -> None:
         _say(st.error, error)
         return
     rows_per_person = None
-    if schema is not None and schema.person is not None:
+    if schema is not None and schema.person is not None and "rows_per_person" in settings:
         rows_per_person = st.number_input(
             "Rows per person",
             1,
@@ -122,51 +133,55 @@ def _protect(st: Any, limit: int) -> None:
             help="Of each person at most so many rows are used, drawn at random; the promise is for every person.",
         )
     if st.button("Protect", type="primary"):
+        st.session_state.pop("protected", None)
+        notes: list[str] = []
+        st.session_state["notes"] = notes
+        content = st.session_state["table"].getvalue()
         with _progress(st, f"Protecting with {method}") as show:
             try:
-                real = table
-                if schema is not None:
-                    # Read again as the schema says, so that no row decides how the others are read.
-                    content = st.session_state["table"].getvalue()
-                    real, odd = work.read_declared_upload(
-                        given[0], content, limit, schema, drop, label, method
-                    )
-                    for sentence in odd:
-                        _say(st.warning, sentence)
-                release = work.protect_table(
-                    real,
+                protected = work.protect_upload(
+                    given[0],
+                    content,
+                    limit,
                     label,
                     method=method,
                     epsilon=epsilon,
                     balance=balance,
                     schema=schema,
                     rows_per_person=rows_per_person,
+                    quasi_identifiers=quasi_identifiers,
                     drop=drop,
+                    on_note=notes.append,
                     on_progress=lambda step, share: show(step, share / 2),
                 )
+                real = table
+                if schema is not None:
+                    # Read again as the schema says, so that no row decides how the others are read.
+                    real = work.read_declared_upload(given[0], content, limit, schema, drop, label, method)
                 from oversafe.auditing import audit
                 from oversafe.data.io.files import FileTable
 
                 found = audit(
                     # What was written to these bytes, so that the audit says who vouches for them.
-                    FileTable(release.table, "release.csv", release.vouched.sha256),
+                    FileTable(protected.release.table, "release.csv", protected.vouched.sha256),
                     label,
-                    real=real[list(release.table.columns)],
-                    guarantee=release.vouched,
+                    real=real[list(protected.release.table.columns)],
+                    guarantee=protected.vouched,
                     name="release.csv",
                     on_progress=lambda step, share: show(step, 0.5 + share / 2),
                 )
-                st.session_state["protected"] = (release, found)
+                st.session_state["protected"] = (protected, found)
             except _MISTAKES as error:
-                st.session_state.pop("protected", None)
                 _say(st.error, error)
+    for sentence in st.session_state.get("notes", ()):
+        _say(st.warning, sentence)
     if "protected" in st.session_state:
-        release, found = st.session_state["protected"]
-        _say(st.info, release.guarantee)
+        protected, found = st.session_state["protected"]
+        _say(st.info, protected.release.guarantee)
         left, right = st.columns(2)
-        _download(left, "Download the release", release.file, "release.csv", "text/csv")
+        _download(left, "Download the release", protected.file, "release.csv", "text/csv")
         manifest = "release.csv.manifest.json"
-        _download(right, "Download its guarantee", release.manifest, manifest, "application/json")
+        _download(right, "Download its guarantee", protected.manifest, manifest, "application/json")
         _report(st, found, "protected")
 
 
@@ -190,8 +205,8 @@ def _table(st: Any, title: str, key: str, limit: int) -> tuple[str, Any] | None:
         kept = (uploaded.file_id, table)
         st.session_state[f"{key}-table"] = kept
         # What was found belongs to another table now.
-        st.session_state.pop("audit", None)
-        st.session_state.pop("protected", None)
+        for result in ("audit", "protected", "notes"):
+            st.session_state.pop(result, None)
     _say(st.write, f"{len(kept[1])} rows, {kept[1].shape[1]} columns.")
     return uploaded.name, kept[1]
 
@@ -202,7 +217,7 @@ def _label(st: Any, table: Any) -> str:
 
 
 def _report(st: Any, found: Any, key: str) -> None:
-    from oversafe.report.words import MEANING
+    from oversafe.report.glossary import MEANING
 
     word, _, meaning = MEANING[found.verdict.level]
     show = {"exposed": st.error, "unproven": st.warning, "protected": st.success}[found.verdict.level]

@@ -1,10 +1,10 @@
-"""What the page does with a table, apart from showing it."""
+"""What the page does with tables, apart from showing it."""
 
 from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +16,11 @@ from oversafe._core.errors import InputError
 from oversafe._core.text import shorten, showable
 from oversafe.data import Schema
 from oversafe.data.io.files import read_declared, read_table
-from oversafe.privacy import Guarantee, Vouched, vouched, write_release
-from oversafe.protect.base import check_labels
-from oversafe.protect.registry import make_protector, promises
-from oversafe.releasing.tables import left_out, released_columns
+from oversafe.privacy import Vouched, vouched
+from oversafe.privacy.signing.manifest import manifest_path
+from oversafe.protect.registry import promises
+from oversafe.releasing import Release, release
+from oversafe.releasing.tables import left_out
 
 ENDINGS = ("csv", "tsv", "gz", "parquet")
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~:$&^=\"'@])")
@@ -27,15 +28,13 @@ _MEGABYTE = 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Release:
-    """A table that was protected, as files to hand out.
+class Protected:
+    """A release as files to hand out.
 
     Parameters
     ----------
-    table : DataFrame
-        The release.
-    guarantee : Guarantee
-        What it promises.
+    release : Release
+        The table that was protected.
     file : bytes
         The table as CSV.
     manifest : bytes
@@ -44,8 +43,7 @@ class Release:
         What counts of the manifest.
     """
 
-    table: pd.DataFrame
-    guarantee: Guarantee
+    release: Release
     file: bytes
     manifest: bytes
     vouched: Vouched
@@ -74,16 +72,15 @@ def read_upload(name: str, content: bytes, max_size: int) -> pd.DataFrame:
 
 def read_declared_upload(
     name: str, content: bytes, max_size: int, schema: Schema, drop: Sequence[str], label: str, method: str
-) -> tuple[pd.DataFrame, list[str]]:
-    """Return an uploaded table as its schema says, so that no row decides how another is read; and the odd cells.
+) -> pd.DataFrame:
+    """Return an uploaded table as its schema says, so that no row decides how another is read.
 
     The columns to leave out are left out, but for the one that says whose row it is where the method needs it.
     """
     gone, declared = left_out(drop, label, schema, persons=promises(method))
     assert declared is not None
     with _as_file(name, content, max_size) as path:
-        frame, odd = read_declared(path, declared, drop=gone)
-    return frame, [cells.sentence() for cells in odd]
+        return read_declared(path, declared, drop=gone)[0]
 
 
 @contextmanager
@@ -119,44 +116,21 @@ def read_schema(content: bytes) -> Schema:
             raise InputError(str(error).replace(str(path), "schema.toml")) from None
 
 
-def protect_table(
-    table: pd.DataFrame,
-    label: str,
-    *,
-    method: str,
-    epsilon: float | None,
-    balance: bool = False,
-    schema: Schema | None = None,
-    rows_per_person: int | None = None,
-    drop: Sequence[str] = (),
-    on_progress: Callable[[str, float], None] | None = None,
-) -> Release:
-    """Return a protected release of a table, with its manifest.
+def protect_upload(name: str, content: bytes, max_size: int, label: str, **options: Any) -> Protected:
+    """Return a protected release of an uploaded table.
 
-    With a schema, the table is as :func:`read_declared_upload` reads it.
+    Parameters
+    ----------
+    name, content, max_size
+        As for :func:`read_upload`.
+    label : str
+        The column that holds the class.
+    **options
+        As for :func:`oversafe.release`.
     """
-    gone, schema = left_out(drop, label, schema, persons=promises(method))
-    protector = make_protector(
-        method, epsilon=epsilon, schema=schema, rows_per_person=rows_per_person, balance=balance
-    )
-    frame = table.drop(columns=[name for name in gone if name in table.columns])
-    described = schema if schema is not None else Schema.infer(frame, label=label)
-    described.check_releasable()
-    frame = described.conform(frame) if schema is None else frame
-    if described[label].domain != "public":
-        check_labels(frame[label])
-    protector.on_progress = on_progress
-    X, y = protector.fit_resample(frame.drop(columns=label), frame[label])
-    release = X.copy(deep=False)
-    release.insert(released_columns(frame, schema).index(label), label, y)
-    settings: dict[str, Any] = {
-        "method": method,
-        **{k: str(v) for k, v in protector.get_params().items() if k not in ("schema", "ledger")},
-    }
-    with tempfile.TemporaryDirectory(prefix="oversafe-") as folder:
-        path = Path(folder) / "release.csv"
-        write_release(release, path, protector.guarantee_, settings)
-        manifest = path.with_name("release.csv.manifest.json").read_bytes()
-        said = vouched(path)
+    with _as_file(name, content, max_size) as path:
+        out = path.with_name("release.csv")
+        made = release(path, label, out=out, **options)
+        said = vouched(out)
         assert said is not None
-        return Release(release, protector.guarantee_, path.read_bytes(), manifest, said)
+        return Protected(made, out.read_bytes(), manifest_path(out).read_bytes(), said)

@@ -1,6 +1,6 @@
 """Attacks: what an outsider gets out of a release."""
 
-from oversafe.attack.base import Attack, AttackResult
+from oversafe.attack.base import About, Attack, AttackResult
 from oversafe.attack.copies import ExactCopies
 from oversafe.attack.geometry.bounds import (
     identifiable_share,
@@ -11,13 +11,16 @@ from oversafe.attack.geometry.distinguishing import DistinSMOTE
 from oversafe.attack.geometry.reconstruction import ReconSMOTE
 from oversafe.attack.linkage.inference import AttributeInference
 from oversafe.attack.linkage.linkability import Linkability
+from oversafe.attack.linkage.rare_values import RareValues
 from oversafe.attack.linkage.singling_out import SinglingOut
 from oversafe.attack.membership.game import MembershipResult
 from oversafe.attack.membership.ground_hog import GroundHog
+from oversafe.attack.membership.naive_distinguisher import NaiveDistinguisher
 from oversafe.attack.membership.shadow import ShadowClassifier
-from oversafe.attack.membership.similarity import ClosestRecord, NaiveDistinguisher
+from oversafe.attack.membership.similarity import ClosestRecord
 
 __all__ = [
+    "About",
     "Attack",
     "AttackResult",
     "AttributeInference",
@@ -28,6 +31,7 @@ __all__ = [
     "Linkability",
     "MembershipResult",
     "NaiveDistinguisher",
+    "RareValues",
     "ReconSMOTE",
     "ShadowClassifier",
     "SinglingOut",
@@ -35,3 +39,18 @@ __all__ = [
     "neighbour_mutuality",
     "reconstruction_recall_bound",
 ]
+
+# In the order in which an audit runs them: first those that read real records out of a release.
+ATTACKS: tuple[type[Attack], ...] = (
+    ReconSMOTE,
+    DistinSMOTE,
+    ExactCopies,
+    SinglingOut,
+    Linkability,
+    AttributeInference,
+    RareValues,
+    ClosestRecord,
+    NaiveDistinguisher,
+    GroundHog,
+    ShadowClassifier,
+)

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oversafe._core.checks import check_pandas
-from oversafe._core.errors import InputError
-from oversafe.attack.base import Attack, AttackResult, Threat, wilson_interval
-from oversafe.attack.geometry.shapes._kernels import row_hashes
-from oversafe.attack.match_precision import write_alike
-from oversafe.data.column import select_columns
+from oversafe._core.text import percent
+from oversafe.attack.base import About, Attack, AttackResult, Earlier, SuccessRate, Threat, wilson_interval
+from oversafe.attack.class_tables import ANOTHER_LABEL, ClassTables
+from oversafe.data.rows.keys import Numbers, column_codes, combined, row_numbers
 
 _SHOWN = 100
-# Columns of numbers are compared several at a time: many of a wide table, few of a long one.
-_VALUES_AT_ONCE = 2**22
-# For each table a number per row.
-_Numbers = dict[str, NDArray[np.int64]]
-FloatArray = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False)
 class ExactCopies(Attack):
     """Count the real rows that a release contains word for word, but for the decimals it was rounded to.
 
@@ -64,8 +57,25 @@ class ExactCopies(Attack):
     0.5
     """
 
-    def __init__(self, both_ways: bool = True):
-        self.both_ways = both_ways
+    about = About(
+        question="Do real records stand in the release as they are?",
+        attacker="Somebody who has the released file, and meets a person whose values they recognise.",
+        method=(
+            "Every released row is compared with every real one, value by value. The records of people "
+            "who had no part in the release show what chance gives. If clearly more of theirs stand "
+            "there, the release avoids the real ones."
+        ),
+        risk=(
+            "The share of the real records that stand in the release, less what chance gives. Where real "
+            "records are avoided: the share of other people's records that stand there, less that of the real ones."
+        ),
+        threat="reconstruction",
+        rows=("largest", "relabelled", "attacked"),
+        work=0.5,
+        reads="copied",
+    )
+
+    both_ways: bool = True
 
     def run(self, release: Any, real: Any, holdout: Any = None) -> AttackResult:
         """Compare the rows of the release with the real ones.
@@ -91,7 +101,7 @@ class ExactCopies(Attack):
         InputError
             If a table is empty or the tables have no column in common.
         """
-        rows = _row_numbers({"release": release, "real": real, "holdout": holdout})
+        rows = row_numbers({"release": release, "real": real, "holdout": holdout})
         released = rows["release"]
         distinct = pd.unique(rows["real"])
         copied = np.isin(distinct, released)
@@ -137,6 +147,43 @@ class ExactCopies(Attack):
             details=details,
         )
 
+    def run_on(self, tables: ClassTables, earlier: Earlier) -> AttackResult:
+        """Run it on a class, and on rows under another label for copies alone."""
+        if tables.label == ANOTHER_LABEL:
+            # The real rows were chosen for being missing under their own; the holdout's were not chosen.
+            return replace(self, both_ways=False).run(tables.release, tables.real, tables.holdout)
+        return self.run(tables.release, tables.real, tables.holdout)
+
+    def headline(self, result: Any, label: str, certain: int = 0) -> str:
+        """Return what a result means, for a reader who does not know the attack."""
+        copied, total = result.details["copied"], result.details["distinct_real"]
+        if result.details.get("avoided"):
+            others = result.details["copied_holdout"] / result.details["distinct_holdout"]
+            return (
+                f"The release avoids the real records of class {label!r}: it holds {copied} of the {total} "
+                f"different ones, and {percent(others)} of the records of people who had no part. So a "
+                "missing record hints that the person took part."
+            )
+        chance = ", no more than by chance" if copied and not certain and result.interval[0] <= 0 else ""
+        if label == ANOTHER_LABEL:
+            return f"{copied} different real records stand in the release under {label}{chance}."
+        records = f"{copied} of the {total} different real records of class {label!r}"
+        return f"{records} stand in the release as they are{chance}."
+
+    def rates(self, result: AttackResult) -> list[SuccessRate]:
+        """Return the shares of the real records and of others that stand in the release."""
+        details = result.details
+        copied, total = details["copied"], details["distinct_real"]
+        interval = wilson_interval(copied, total)
+        found = [SuccessRate("real records that stand in the release", copied / total, interval, "attack")]
+        if details.get("distinct_holdout"):
+            copied, total = details["copied_holdout"], details["distinct_holdout"]
+            interval = wilson_interval(copied, total)
+            found.append(SuccessRate("records of people who had no part", copied / total, interval))
+        elif "expected_by_chance" in details:
+            found.append(SuccessRate("to expect by chance", details["expected_by_chance"], None))
+        return found
+
 
 def _seldom(copied: int, total: int, others: int, all_others: int) -> float:
     """Return how probable so few copies are if real rows stand in the release as often as others."""
@@ -146,23 +193,6 @@ def _seldom(copied: int, total: int, others: int, all_others: int) -> float:
     return float(fisher_exact(table, alternative="less").pvalue)
 
 
-def is_copy(rows: Any, real: Any) -> NDArray[np.bool_]:
-    """Return which released rows are equal to a real one rounded alike, in the columns that both tables share."""
-    numbers = _row_numbers({"release": rows, "real": real})
-    return np.isin(numbers["release"], numbers["real"])
-
-
-def is_copied(real: Any, release: Any) -> NDArray[np.bool_]:
-    """Return which real rows stand in a release, rounded as it is, in the columns that both tables share."""
-    numbers = _row_numbers({"release": release, "real": real})
-    return np.isin(numbers["real"], numbers["release"])
-
-
-def row_kinds(rows: Any) -> NDArray[np.int64]:
-    """Return a number for each row, the same for equal ones."""
-    return _row_numbers({"real": rows})["real"]
-
-
 def _chance_of_copies(release: Any, real: Any) -> float:
     """Return the expected share of the distinct real rows in a release whose columns are drawn independently.
 
@@ -170,7 +200,7 @@ def _chance_of_copies(release: Any, real: Any) -> float:
     reason why there is a copy.
     """
     columns = [codes for _, codes in column_codes({"release": release, "real": real})]
-    numbers = _combined(columns)
+    numbers = combined(columns)
     rows = np.unique(numbers["real"], return_index=True)[1]
     copies = _counts(numbers)[rows]
     others = np.maximum(len(numbers["release"]) - copies, 1)
@@ -184,7 +214,7 @@ def _chance_of_copies(release: Any, real: Any) -> float:
         return abs(float(np.expm1(len(numbers["release"]) * np.log1p(-chance)).mean()))
 
 
-def _counts(numbers: _Numbers) -> NDArray[np.int64]:
+def _counts(numbers: Numbers) -> NDArray[np.int64]:
     """Return how often each real row stands in the release."""
     return np.bincount(numbers["release"], minlength=int(numbers["real"].max()) + 1)[numbers["real"]]
 
@@ -215,164 +245,3 @@ def difference_interval(
     below = np.hypot(share - low, other_high - other)
     above = np.hypot(high - share, other - other_low)
     return max(-1.0, float(share - other - below)), min(1.0, float(share - other + above))
-
-
-def aligned(tables: dict[str, Any]) -> dict[str, pd.DataFrame]:
-    """Return the tables in the columns that they share: by name, or by position if one is an array.
-
-    A holdout or training table may be None, and is then left out.
-    """
-    tables = {
-        name: table for name, table in tables.items() if table is not None or name in ("release", "real")
-    }
-    frames = {}
-    for name, table in tables.items():
-        check_pandas(table)
-        if not isinstance(table, pd.DataFrame) and np.ndim(table) != 2:
-            raise InputError(f"the {name} table has {np.ndim(table)} dimension(s), expected 2")
-        frames[name] = pd.DataFrame(table)
-        if not len(frames[name]):
-            raise InputError(f"the {name} table has no rows; pass at least one")
-        if frames[name].columns.has_duplicates:
-            twice = frames[name].columns[frames[name].columns.duplicated()][0]
-            raise InputError(f"the {name} table has two columns named {twice!r}; rename one")
-    if not all(isinstance(table, pd.DataFrame) for table in tables.values()):
-        widths = {name: frame.shape[1] for name, frame in frames.items()}
-        if len(set(widths.values())) > 1:
-            raise InputError(
-                f"the tables differ in their numbers of columns ({widths}); pass the same columns"
-            )
-        frames = {name: frame.set_axis(range(frame.shape[1]), axis=1) for name, frame in frames.items()}
-    shared = [c for c in frames["real"].columns if all(c in frame.columns for frame in frames.values())]
-    if not shared:
-        raise InputError(f"the tables {', '.join(frames)} have no column in common; name the columns alike")
-    return {name: select_columns(frame, shared) for name, frame in frames.items()}
-
-
-def _row_numbers(tables: dict[str, Any]) -> _Numbers:
-    """Number the rows of the tables so that equal rows have equal numbers."""
-    frames = aligned(tables)
-    floats = _float_columns(frames)
-    others = (codes for _, codes in _other_codes(frames, np.flatnonzero(~floats)))
-    return _combined(chain(_float_codes(frames, np.flatnonzero(floats)), others))
-
-
-def column_codes(tables: dict[str, Any]) -> Iterator[tuple[int, _Numbers]]:
-    """Number the values of each column so that equal values have equal numbers in all tables.
-
-    Yields the place of a column among those that the tables share, and the numbers; in no order.
-    """
-    frames = aligned(tables)
-    floats = _float_columns(frames)
-    for chosen, parts in _float_blocks(frames, np.flatnonzero(floats)):
-        for position, values in zip(chosen.tolist(), np.concatenate(parts).T, strict=True):
-            yield position, _split(pd.factorize(values)[0] + 1, frames)
-    yield from _other_codes(frames, np.flatnonzero(~floats))
-
-
-def _split(codes: NDArray[np.int64], frames: dict[str, pd.DataFrame]) -> _Numbers:
-    limits = np.cumsum([len(frame) for frame in frames.values()])[:-1]
-    return dict(zip(frames, np.split(codes.astype(np.int64), limits), strict=True))
-
-
-def _float_columns(frames: dict[str, pd.DataFrame]) -> NDArray[np.bool_]:
-    """Return which columns are plain numbers that floats hold exactly, in all tables."""
-    found = np.ones(frames["real"].shape[1], dtype=bool)
-    for frame in frames.values():
-        dtypes = frame.dtypes.to_numpy()
-        whole = np.array([isinstance(dtype, np.dtype) and dtype.kind in "iu" for dtype in dtypes])
-        found &= whole | [isinstance(dtype, np.dtype) and dtype.kind in "fb" for dtype in dtypes]
-        for column in np.flatnonzero(whole & found):
-            found[column] = _fits_float(frame.iloc[:, column].to_numpy())
-    return found
-
-
-def _float_blocks(
-    frames: dict[str, pd.DataFrame], columns: NDArray[np.int64]
-) -> Iterator[tuple[NDArray[np.int64], list[FloatArray]]]:
-    """Yield several columns of floats at a time, and their values in each table, written as in the first."""
-    at_once = max(1, _VALUES_AT_ONCE // sum(map(len, frames.values())))
-    for begin in range(0, len(columns), at_once):
-        chosen = columns[begin : begin + at_once]
-        parts = [
-            np.array(frame.iloc[:, chosen].to_numpy(dtype=float), order="C") for frame in frames.values()
-        ]
-        write_alike(parts)
-        yield chosen, parts
-
-
-def _float_codes(frames: dict[str, pd.DataFrame], columns: NDArray[np.int64]) -> Iterator[_Numbers]:
-    """Number the rows by several columns of floats at a time."""
-    for _, parts in _float_blocks(frames, columns):
-        values = np.concatenate(parts)
-        # There is one way to be no number.
-        values[np.isnan(values)] = np.nan
-        yield _split(pd.factorize(row_hashes(values))[0], frames)
-
-
-def _other_codes(
-    frames: dict[str, pd.DataFrame], columns: NDArray[np.int64]
-) -> Iterator[tuple[int, _Numbers]]:
-    """Number the values of columns that are not plain numbers."""
-    for position in columns.tolist():
-        parts = _as_released([_plain(frame.iloc[:, position]) for frame in frames.values()])
-        if len({part.dtype for part in parts}) > 1:
-            parts = [part.astype(object) for part in parts]
-        values = np.concatenate(parts)
-        try:
-            codes = pd.factorize(values, use_na_sentinel=True)[0] + 1
-        except TypeError:
-            # Lists and the like cannot be hashed; equal ones read alike.
-            codes = pd.factorize(np.array([repr(value) for value in values]))[0] + 1
-        yield position, _split(codes, frames)
-
-
-def _combined(columns: Iterable[_Numbers]) -> _Numbers:
-    """Number rows by the numbers of their values."""
-    numbers: Any = 0
-    for column in columns:
-        codes = np.concatenate(list(column.values()))
-        # Renumbering after each column keeps the product below the square of the number of rows.
-        numbers = pd.factorize(numbers * (int(codes.max()) + 1) + codes)[0].astype(np.int64)
-    limits = np.cumsum([len(part) for part in column.values()])[:-1]
-    return dict(zip(column, np.split(numbers, limits), strict=True))
-
-
-def _as_released(parts: list[NDArray[Any]]) -> list[NDArray[Any]]:
-    """Return the values of a column as its first part has them written."""
-    if all(part.dtype == np.float64 for part in parts):
-        parts = [part[:, None].copy() for part in parts]
-        write_alike(parts)
-        parts = [part[:, 0] for part in parts]
-    return parts
-
-
-def as_released(real: Any, release: Any) -> pd.DataFrame:
-    """Return the real rows in the columns of a release, rounded as it is."""
-    frames = aligned({"release": release, "real": real})
-    floats = _float_columns(frames)
-    found: dict[int, Any] = {}
-    for chosen, parts in _float_blocks(frames, np.flatnonzero(floats)):
-        found |= dict(zip(chosen.tolist(), parts[1].T, strict=True))
-    for position in np.flatnonzero(~floats).tolist():
-        columns = [_plain(frame.iloc[:, position]) for frame in frames.values()]
-        found[position] = _as_released(columns)[1]
-    made = pd.DataFrame({position: found[position] for position in sorted(found)}, index=frames["real"].index)
-    return made.set_axis(frames["real"].columns, axis=1)
-
-
-def _plain(column: pd.Series) -> NDArray[Any]:
-    """Return the values of a column in a form in which equal values of different dtypes are equal."""
-    if pd.api.types.is_bool_dtype(column.dtype) and not column.hasnans:
-        return column.to_numpy(dtype=float)
-    if pd.api.types.is_integer_dtype(column.dtype) and not column.hasnans:
-        values = column.to_numpy()
-        return values.astype(float if _fits_float(values) else object)
-    if pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_complex_dtype(column.dtype):
-        return column.to_numpy(dtype=float, na_value=np.nan)
-    return column.astype(object).to_numpy()
-
-
-def _fits_float(whole: NDArray[Any]) -> bool:
-    """Whether a float holds each of these whole numbers exactly."""
-    return bool(whole.min() > -(2**53) and whole.max() < 2**53)

@@ -14,8 +14,9 @@ from pandas.api import types
 from oversafe._core.errors import InputError
 from oversafe._core.text import listed
 from oversafe.attack import _linkage_kernels
-from oversafe.attack.copies import aligned
-from oversafe.data.column import value_keys
+from oversafe.data.cells import numbers_in
+from oversafe.data.rows.keys import aligned
+from oversafe.data.rows.values import keys_of
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -145,7 +146,7 @@ def _code(parts: list[pd.Series]) -> _Coded:
         numbers = [number for part in parts if (number := _numbers(part)) is not None]
         if len(numbers) == len(parts):
             return _Coded("number", numbers)
-    codes, distinct = pd.factorize(np.concatenate([_keys(part) for part in parts]), use_na_sentinel=True)
+    codes, distinct = pd.factorize(np.concatenate([keys_of(part) for part in parts]), use_na_sentinel=True)
     plain = np.where(codes < 0, np.nan, codes.astype(np.float64))
     limits = np.cumsum([len(part) for part in parts])[:-1]
     return _Coded("category", np.split(plain, limits), tuple(map(str, distinct)))
@@ -158,10 +159,8 @@ def _is_number(dtype: Any) -> bool:
 def _numbers(part: pd.Series) -> FloatArray | None:
     """Return a column as floats, or None if it holds something else than numbers."""
     if not _is_number(part.dtype):
-        numbers = pd.to_numeric(part.astype(object), errors="coerce")
-        if (numbers.isna() & part.notna()).any():
-            return None
-        part = numbers
+        numbers = numbers_in(part)
+        return None if (np.isnan(numbers) & part.notna().to_numpy()).any() else numbers
     return part.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
@@ -170,14 +169,6 @@ def _microseconds(part: pd.Series) -> FloatArray:
         part = part.dt.tz_convert("UTC").dt.tz_localize(None)
     whole = part.to_numpy().astype("datetime64[us]").astype(np.int64)
     return np.where(part.isna().to_numpy(), np.nan, whole.astype(np.float64))
-
-
-def _keys(part: pd.Series) -> NDArray[Any]:
-    """Return the values as text that does not depend on how they are stored."""
-    if part.dtype == object and types.infer_dtype(part, skipna=True) == "string":
-        # As a column of strings each distinct value is looked at once.
-        part = part.astype("str")
-    return value_keys(part).to_numpy()
 
 
 def nearest(

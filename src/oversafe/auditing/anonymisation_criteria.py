@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from oversafe.auditing.formatting import percent_at_least
+from oversafe._core.text import percent_at_least
 from oversafe.auditing.verdict import EXPOSED_FROM, Finding, copies_of_largest, records_read_out
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.privacy.meaning import LIMITS, Limits, weakness
@@ -80,7 +80,7 @@ def _assess(
     if worst.certain_records:
         count = copies_of_largest(tried) if worst.is_of_largest else records_read_out(tried)
         records = "1 real record" if count == 1 else f"{count} real records"
-        how = f"found {records} in" if worst.result.name == "ExactCopies" else f"read {records} out of"
+        how = f"found {records} in" if worst.attack.about.reads == "copied" else f"read {records} out of"
         return CriterionFinding(criterion, "shown", f"{worst.result.name} {how} the release.", attacks)
     if low > 0:
         answer: Answer = "shown" if low >= EXPOSED_FROM else "some"

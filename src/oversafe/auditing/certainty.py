@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 
 from oversafe.attack import AttackResult
 from oversafe.attack.base import wilson_interval
-from oversafe.attack.copies import as_released, difference_interval, is_copied, is_copy
-from oversafe.auditing.plan.attack_steps import ClassTables, with_keys
-from oversafe.data.column import value_keys
+from oversafe.attack.class_tables import ClassTables
+from oversafe.attack.copies import difference_interval
+from oversafe.attack.registry import about
+from oversafe.auditing.plan.attack_steps import with_keys
+from oversafe.data.rows import as_released, is_copied, is_copy
+from oversafe.data.rows.values import value_keys
 from oversafe.measure.leakage import Overlap, rare_matches, release_overlap
 
 # Copies of so many more real rows than of others, at least, need no further reason to be called copies.
@@ -34,10 +37,10 @@ def with_certain_records(result: Any, tables: ClassTables) -> tuple[Any, int]:
     that go together give more than columns drawn by themselves. Rows that several people of other classes have too are
     no such reason.
     """
-    found = result.details
-    if result.name == "ReconSMOTE":
+    found, reads = result.details, about(result).reads
+    if reads == "computed":
         return result, _computed(result)
-    if result.name != "ExactCopies" or not found["copied"]:
+    if reads is None or not found["copied"]:
         return result, 0
     if found.get("avoided"):
         return replace(result, details={**found, "more_than_chance": False}), 0

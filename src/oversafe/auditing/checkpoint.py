@@ -12,7 +12,8 @@ import pyarrow as pa
 from oversafe import __version__
 from oversafe.attack import AttackResult
 from oversafe.auditing.verdict import Finding
-from oversafe.experiment.store import Cell, Store, cell_key, table_digest
+from oversafe.data.rows import table_digest
+from oversafe.experiment.store import Cell, Store, cell_key
 
 
 class KeptSteps:
@@ -30,7 +31,7 @@ class KeptSteps:
 
     def __init__(self, folder: Path, tables: Iterable[pd.DataFrame | None], label: str) -> None:
         self._store = Store(folder)
-        self._tables = [None if table is None else table_digest(table) for table in tables]
+        self._tables = [None if table is None else table_digest(table, ordered=True) for table in tables]
         self._label = label
 
     def run(self, title: str, step: Callable[[], Finding | None]) -> Finding | None:

@@ -14,16 +14,17 @@ import pandas as pd
 
 from oversafe._core.errors import InputError, was_interrupted
 from oversafe._core.text import shorten
-from oversafe.attack import AttackResult
+from oversafe.attack import Attack, AttackResult
+from oversafe.attack.geometry.reconstruction import ReconstructionResult
+from oversafe.attack.registry import UNKNOWN, own_attacks
 from oversafe.auditing.anonymisation_criteria import CRITERIA, assess
 from oversafe.auditing.certainty import with_certain_records
 from oversafe.auditing.checkpoint import KeptSteps
-from oversafe.auditing.headlines import headline
 from oversafe.auditing.picture import picture, shown_record, side_by_side
-from oversafe.auditing.plan.attack_steps import AttackStep, check_attacks, warn_of_own_attacks
+from oversafe.auditing.plan.attack_steps import AttackStep, warn_of_own_attacks
 from oversafe.auditing.plan.not_run import what_was_left_out, why_not_at_all, why_not_the_largest
 from oversafe.auditing.sources import file_name, repeat_settings
-from oversafe.auditing.tables.audit_tables import Material, work_of
+from oversafe.auditing.tables.audit_tables import Material
 from oversafe.auditing.to_json import as_json, plain, written
 from oversafe.auditing.verdict import Finding, Verdict, in_order, judge
 from oversafe.data.infer_objects import settle_table
@@ -235,7 +236,7 @@ def audit(
     'exposed'
     """
     start = time.monotonic()
-    own = check_attacks(attacks)
+    own = own_attacks(attacks)
     limits = Limits(max_epsilon)
     given = {"release": release, "real": real, "holdout": holdout}
     given = {what: read_file(t) if isinstance(t, str | Path) else t for what, t in given.items()}
@@ -271,7 +272,7 @@ def audit(
             continue
         if on_progress is not None:
             on_progress(title, min(1.0, done / all_work))
-        done += work_of(title)
+        done += step.attack.about.work
         try:
             finding = _find(step) if kept is None or step.is_own else kept.run(title, partial(_find, step))
         except (KeyboardInterrupt, SystemError) as error:
@@ -351,11 +352,12 @@ def _find(step: AttackStep) -> Finding | None:
     if result is None:
         return None
     if step.is_own:
-        gain = f"{result.risk:.0%} over guessing (95 % interval {result.interval[0]:.0%} to {result.interval[1]:.0%})"
-        return Finding(result, f"An attack of your own gains {gain} on class {tables.label!r}.")
+        attack, told = _own_words(step.attack, result, tables.label)
+        return Finding(result, told, _attack=attack)
     result, certain = with_certain_records(result, tables)
-    finding = Finding(result, headline(result, tables.label, certain), certain)
-    if result.name != "ReconSMOTE":
+    told = step.attack.headline(result, tables.label, certain)
+    finding = Finding(result, told, certain, _attack=step.attack)
+    if not isinstance(result, ReconstructionResult):
         return finding
     record = shown_record(tables.release, result)
     return replace(
@@ -363,3 +365,13 @@ def _find(step: AttackStep) -> Finding | None:
         points=picture(tables.release, result, tables.truth, record),
         record=side_by_side(result, tables.truth, record),
     )
+
+
+def _own_words(attack: Attack, result: AttackResult, label: str) -> tuple[Attack, str]:
+    """Return an attack and what it says of its result, or one that says nothing of itself where that fails."""
+    try:
+        attack.rates(result)
+        return attack, attack.headline(result, label)
+    except Exception:
+        # Somebody else's code: what it found is worth its place in the report all the same.
+        return UNKNOWN, UNKNOWN.headline(result, label)

@@ -8,7 +8,7 @@ from typing import Any
 
 from oversafe import __version__
 from oversafe._core.text import without_password
-from oversafe.auditing.plan.attack_steps import AUDIT_SEED
+from oversafe.attack.registry import AUDIT_SEED
 from oversafe.data.io.files import FileTable
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import pandas as pd
 
-from oversafe._core.text import listed, shorten
-from oversafe.attack.base import AttackResult
-from oversafe.auditing.formatting import percent_at_least
-from oversafe.auditing.plan.attack_steps import ANOTHER_LABEL
+from oversafe._core.text import percent_at_least, shorten
+from oversafe.attack.base import Attack, AttackResult
+from oversafe.attack.class_tables import ANOTHER_LABEL
+from oversafe.attack.geometry.sentences import columns_read, computed_in_vain, not_real, with_a_blank
+from oversafe.attack.registry import attack_named
 from oversafe.privacy import Guarantee, Voucher
 from oversafe.privacy.meaning import LIMITS, Limits, allows, weakness
 from oversafe.privacy.signing.vouching import NOBODY
@@ -63,6 +64,12 @@ class Finding:
     certain_records: int = 0
     points: pd.DataFrame | None = None
     record: pd.DataFrame | None = None
+    _attack: Attack | None = field(default=None, repr=False)
+
+    @property
+    def attack(self) -> Attack:
+        """What found it; known by its name in what is kept of earlier runs."""
+        return attack_named(self.result.name) if self._attack is None else self._attack
 
     @property
     def is_of_largest(self) -> bool:
@@ -110,50 +117,6 @@ def _by_class(findings: Sequence[Finding]) -> dict[str, int]:
     return counts
 
 
-def columns_read(findings: Sequence[Finding]) -> str:
-    """Return in how many of their columns the records were read, and which values are estimates.
-
-    Nothing where it is not known, as in what is kept of a comparison.
-    """
-    found = [
-        f.result
-        for f in findings
-        if f.certain_records
-        and "columns_estimated" in f.result.details
-        and f.result.evidence.columns.is_unique
-    ]
-    if not found:
-        return ""
-    counts = pd.concat([result.evidence["columns_read"] for result in found])
-    # Records of which every value is an estimate are not counted either.
-    counts = counts[counts > 0]
-    columns = max(result.details["columns"] for result in found)
-    most, least = int(counts.max()), int(counts.min())
-
-    def told(count: int) -> str:
-        return f"all {columns} columns" if count == columns else f"{count} of {columns} columns"
-
-    if most == least:
-        text = f"in {told(most)}"
-    else:
-        text = f"{int((counts == most).sum())} of them in {told(most)}, the others in at least {least}"
-    estimated = _names(found, "columns_estimated")
-    if estimated:
-        text += f" (other values of {listed(estimated)} are estimates, marked as such)"
-    left_out = [
-        name
-        for name in _names(found, "columns_left_out")
-        if all(name in result.evidence and result.evidence[name].isna().all() for result in found)
-    ]
-    if left_out:
-        text += f" (not read: {listed(left_out)})"
-    return text
-
-
-def _names(results: Sequence[AttackResult], key: str) -> list[str]:
-    return list(dict.fromkeys(str(name) for result in results for name in result.details.get(key, ())))
-
-
 def _read_out(findings: Sequence[Finding]) -> str:
     """Return how many real records were computed, of which classes, and how many stand in the release anyway."""
     found = [f for f in findings if f.certain_records]
@@ -164,8 +127,8 @@ def _read_out(findings: Sequence[Finding]) -> str:
         said = f"{_real_records(moved.certain_records)} {stand}."
         others = [f for f in findings if f is not moved]
         return f"{said} {_read_out(others)}" if any(f.certain_records for f in others) else said
-    copies = [f for f in found if f.result.name == "ExactCopies" and not f.is_of_largest]
-    computed = [f for f in found if f.result.name != "ExactCopies"]
+    copies = [f for f in found if f.attack.about.reads == "copied" and not f.is_of_largest]
+    computed = [f for f in found if f.attack.about.reads != "copied"]
     largest = [f for f in found if f.is_of_largest]
     if computed:
         return _computed(computed, copies, largest)
@@ -191,7 +154,7 @@ def _computed(computed: Sequence[Finding], copies: Sequence[Finding], largest: S
         sentence += " with certainty"
     if own < count:
         sentence += f", {own} of them computed"
-    if columns := columns_read(computed):
+    if columns := columns_read([f.result for f in computed]):
         sentence += f", {columns}"
     classes = sorted(_by_class([*computed, *copies]).items(), key=lambda item: -item[1])
     if len(classes) > 1:
@@ -224,23 +187,6 @@ def _standing(copies: Sequence[Finding], whose: str) -> str:
         return f"{sum(f.certain_records for f in copies)} real records of {whose}"
     copied, total = (sum(int(f.result.details[key]) for f in copies) for key in ("copied", "distinct_real"))
     return f"{copied} of the {total} real records of {whose}"
-
-
-def computed_in_vain(result: AttackResult) -> int:
-    """Return how many of the computed records are not real, as far as they were held against the real table."""
-    return int((result.evidence["real_row"] < 0).sum()) if "real_row" in result.evidence else 0
-
-
-def with_a_blank(count: int) -> str:
-    """Return in words that records have a value, filled in before the release was made, that the real one lacks."""
-    return f"{count} of them {'has' if count == 1 else 'have'} a value where the real record has a blank"
-
-
-def not_real(count: int) -> str:
-    """Return in words that records were computed which nobody has."""
-    if count == 1:
-        return "1 more that was computed is no real record"
-    return f"{count} more that were computed are no real records"
 
 
 def _real_records(count: int) -> str:

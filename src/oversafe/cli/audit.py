@@ -9,23 +9,24 @@ from typing import Annotated, Any
 
 import typer
 
-from oversafe._core.errors import InputError
+from oversafe._core.errors import InputError, when_stopped
 from oversafe._core.text import without_password
 from oversafe.cli.budget import LedgerKeyOption
-from oversafe.cli.consoles import console, note, progress, when_stopped
+from oversafe.cli.consoles import console, note, progress
 from oversafe.cli.options import (
     PAGE,
     TABLE,
     DecimalOption,
+    DropUnlabelledOption,
     EncodingOption,
     JsonOption,
     LabelOption,
     SeparatorOption,
+    given_label,
     number_of,
     seconds_of,
 )
 from oversafe.cli.outputs import check_page
-from oversafe.releasing.tables import DropUnlabelledOption, given_label, labelled
 
 _EXIT_GATE, _EXIT_INTERRUPTED = 1, 130
 
@@ -89,6 +90,7 @@ def audit(
     options: Any = {"separator": separator, "decimal": decimal, "encoding": encoding}
     with when_stopped(lambda: "nothing was written"), progress("Reading") as show:
         from oversafe.data.io.files import FileTable, read_file
+        from oversafe.releasing.tables import labelled
 
         def read(source: str) -> FileTable:
             file = read_file(source, **options)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -119,6 +117,7 @@ def charge(
     """
     from oversafe.privacy.signing.manifest import manifest_path, read_manifest
     from oversafe.privacy.signing.vouching import vouch
+    from oversafe.releasing.notes import warnings_told
 
     manifest = read_manifest(release)
     if manifest is None:
@@ -134,7 +133,7 @@ def charge(
     what = f"a release made before, SHA-256 {manifest.sha256}"
     if any(entry.what == what for entry in account.history(dataset)):
         raise InputError(f"{str(release)!r} is charged to {dataset!r} already; nothing was spent")
-    with ledger_notes():
+    with warnings_told(note):
         account.charge(dataset, counts, what=what, unproven="record" if record_unproven else "refuse")
     balance = account.remaining(dataset)
     if json_output:
@@ -202,26 +201,6 @@ def echo_composition(*balances: Balance) -> None:
             "With a delta above 0 charges cost less together than one by one, so that what is left and what is spent "
             "need not add up to the budget."
         )
-
-
-@contextmanager
-def ledger_notes() -> Iterator[None]:
-    """Print as sentences what a ledger warns of, rows that do not fit what was declared, and that nothing is signed."""
-    from oversafe.data import MisfitWarning
-    from oversafe.privacy import LedgerWarning, UnsignedWarning
-
-    shown = warnings.showwarning
-
-    def show_note(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
-        if issubclass(category, LedgerWarning | MisfitWarning | UnsignedWarning):
-            note(str(message))
-        else:
-            shown(message, category, *rest, **more)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", LedgerWarning)
-        warnings.showwarning = show_note
-        yield
 
 
 def _ledger(location: str, key: Path | None) -> Ledger:

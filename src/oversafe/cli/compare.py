@@ -8,23 +8,25 @@ from typing import Annotated, Any
 
 import typer
 
-from oversafe._core.errors import InputError
-from oversafe.cli.consoles import console, note, when_stopped
+from oversafe._core.errors import InputError, when_stopped
+from oversafe.cli.consoles import console, note
 from oversafe.cli.options import (
     PAGE,
     TABLE,
     DeclaredDecimalOption,
     DropOption,
+    DropUnlabelledOption,
     EncodingOption,
     JsonOption,
     LabelOption,
     QuasiIdentifierOption,
     SeparatorOption,
     check_seed,
+    given_label,
+    plain_number,
     seconds_of,
 )
 from oversafe.cli.outputs import check_page
-from oversafe.releasing.tables import DropUnlabelledOption, given_label, labelled, left_out, read_by_schema
 
 
 def compare(
@@ -95,6 +97,7 @@ def compare(
 
     from oversafe.data import Schema
     from oversafe.data.io.files import check_dropped, read_table
+    from oversafe.releasing.tables import labelled, left_out, read_by_schema
 
     given = None if schema is None else Schema.from_toml(schema)
     gone, declared = left_out(drop, label, given, persons=True)
@@ -147,10 +150,7 @@ def _split(given: list[str] | None) -> list[str]:
 
 
 def _numbers(given: list[str]) -> list[float]:
-    try:
-        numbers = [float(part) for part in _split(given)]
-    except ValueError:
-        numbers = []
+    numbers = [plain_number(part) for part in _split(given)]
     if not numbers or not all(0 < number < math.inf for number in numbers):
         raise InputError(
             f"--epsilons {','.join(given)} was given; write numbers above 0 with commas between them and points in "

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from oversafe._core.errors import was_interrupted
 from oversafe._core.text import showable
 
 if TYPE_CHECKING:
@@ -41,18 +40,6 @@ def in_options(text: str) -> str:
     for argument, option in _OPTIONS.items():
         text = text.replace(argument, option)
     return text
-
-
-@contextmanager
-def when_stopped(told: Callable[[], str]) -> Iterator[None]:
-    """Have a Ctrl-C within the block say what stands, after what it says already."""
-    try:
-        yield
-    except (KeyboardInterrupt, SystemError) as error:
-        if not was_interrupted(error):
-            raise
-        said = str(error) if isinstance(error, KeyboardInterrupt) else ""
-        raise KeyboardInterrupt("; ".join(filter(None, (said, told())))) from error
 
 
 @contextmanager

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from oversafe.cli.consoles import console, when_stopped
+from oversafe._core.errors import when_stopped
+from oversafe.cli.consoles import console
 from oversafe.cli.options import PAGE, seconds_of
 from oversafe.cli.outputs import check_page
 

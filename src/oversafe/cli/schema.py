@@ -15,6 +15,7 @@ from oversafe.cli.options import (
     TABLE,
     DecimalOption,
     DropOption,
+    DropUnlabelledOption,
     EncodingOption,
     JsonOption,
     OverwriteOption,
@@ -22,7 +23,6 @@ from oversafe.cli.options import (
     complete_label,
 )
 from oversafe.cli.outputs import check_schema_file
-from oversafe.releasing.tables import DropUnlabelledOption, labelled, places, read_by_schema, unlabelled
 
 schema_app = typer.Typer(
     help="Describe a table's columns: kinds, public ranges, identifiers.",
@@ -52,11 +52,12 @@ def schema_init(
     Examples:  oversafe schema init t.csv -l y   |   oversafe schema init t.csv -l y --out schema.toml
     """
     if out is not None:
-        check_schema_file(out, inputs=(table,), overwrite=overwrite)
+        check_schema_file(out, table=table, overwrite=overwrite)
     from oversafe.data import Schema, read_table
     from oversafe.data.infer import doubts
     from oversafe.data.io.files import check_dropped
     from oversafe.data.io.parse_warnings import misread
+    from oversafe.releasing.tables import labelled, places, unlabelled
 
     frame = read_table(table, separator=separator, decimal=decimal, encoding=encoding)
     check_dropped(drop or (), frame.columns)
@@ -112,6 +113,7 @@ def schema_check(
     from oversafe.data.domain_warnings import column_misfits
     from oversafe.data.infer import doubts
     from oversafe.data.io.parse_warnings import misread
+    from oversafe.releasing.tables import read_by_schema
 
     declared = Schema.from_toml(schema)
     declared = declared.drop(set(drop or ()).intersection(declared.names))

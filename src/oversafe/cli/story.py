@@ -144,7 +144,7 @@ def run_demo(folder: Path, progress: Callable[[str], None] = lambda step: None) 
 
 def pairs(found: Audit, patients: pd.DataFrame) -> dict[str, Any]:
     """Return each record that was read back with the patient it belongs to, most certain first."""
-    evidence = next(f.result.evidence for f in found.findings if f.result.name == "ReconSMOTE")
+    evidence = next(f.result.evidence for f in found.findings if f.attack.about.reads == "computed")
     names = list(patients.columns)
     spread = patients.max() - patients.min()
     rows = []

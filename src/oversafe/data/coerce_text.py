@@ -5,22 +5,22 @@ A file gives a column as text as soon as one of its cells is nothing else: "n.b.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from pandas.api import types
+
+from oversafe.data.cells import FileFormat, read_column
+from oversafe.data.cells.grammar import split_unit
+from oversafe.data.column import Column
 
 ReadAs = Literal["numbers", "dates", "text"]
 
 # Text in which more values than this are something else is no column of numbers or dates.
 _MOST_UNREADABLE = 0.1
-# Digits with what may group them, and perhaps a unit.
-_NUMBER = r"^([+-]?(?:[0-9][0-9.,'\u2019\s]*?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?)\s*([^0-9.,+\s-]{0,6})$"
-_WITH_COMMA = r"^[+-]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+)?(?:,[0-9]*)?(?:[eE][+-]?[0-9]+)?$"
-_WITH_POINT = r"^[+-]?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)?(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?$"
-_DATE_FORMATS = ("ISO8601", "%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%m/%d/%Y", "%d/%m/%Y")
 
 
 def read_as(values: pd.Series) -> ReadAs | None:
@@ -59,23 +59,27 @@ def reread(text: pd.Series, like: pd.Series) -> pd.Series | None:
 
 
 def _numbers(cells: pd.Series) -> Iterator[pd.Series]:
-    parts = cells.str.extract(_NUMBER)
-    units = parts[1].dropna()
-    usual = units.mode().iloc[0] if len(units) else ""
+    parts = [split_unit(cell) for cell in cells]
+    units = [unit for _, unit in parts if unit]
+    usual = max(units, key=units.count, default="")
     # "5 A" and "5 B" are names; one unit for all is none.
-    digits = parts[0].where(parts[1].isin(["", usual])).str.replace(r"['\u2019\s]", "", regex=True)
-    for pattern, thousands, decimal in ((_WITH_POINT, ",", "."), (_WITH_COMMA, ".", ",")):
-        plain = digits.where(digits.str.fullmatch(pattern).fillna(False).astype(bool))
-        plain = plain.str.replace(thousands, "", regex=False).str.replace(decimal, ".", regex=False)
-        numbers = pd.to_numeric(plain, errors="coerce").astype(float).replace([np.inf, -np.inf], np.nan)
-        yield numbers
-        if usual == "%":
+    digits = [text if unit in ("", usual) else None for text, unit in parts]
+    are_shares = cells.str.endswith("%").mean() > _MOST_UNREADABLE
+    for decimal in ".,":
+        numbers = _read(cells, digits, Column("", "continuous", "float64"), FileFormat(decimal=decimal))
+        yield (numbers := numbers.replace([np.inf, -np.inf], np.nan))
+        if are_shares:
             yield numbers / 100
 
 
 def _dates(cells: pd.Series) -> Iterator[pd.Series]:
-    for form in _DATE_FORMATS:
-        yield pd.to_datetime(cells, format=form, errors="coerce", utc=True).dt.tz_localize(None)
+    for order in (None, "day first", "month first"):
+        yield _read(cells, cells, Column("", "datetime", "datetime64[us]"), FileFormat(dates=order))
+
+
+def _read(cells: pd.Series, texts: Iterable[str | None], column: Column, file: FileFormat) -> pd.Series:
+    found = read_column(column, pa.array(texts, pa.string(), from_pandas=True), file)
+    return pd.Series(found.values, index=cells.index).mask(found.missing | found.unreadable)
 
 
 def _comparable(values: pd.Series) -> pd.Series:

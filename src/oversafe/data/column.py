@@ -17,8 +17,8 @@ from pandas.api import types
 
 from oversafe._core.errors import InputError
 from oversafe._core.text import shorten
-from oversafe.data.cells import text_number
-from oversafe.data.dates import as_date
+from oversafe.data.cells import as_date
+from oversafe.data.cells.grammar import why_no_number
 
 Kind = Literal["continuous", "integer", "categorical", "ordinal", "boolean", "datetime", "identifier", "text"]
 Domain = Literal["public", "private estimate", "data"]
@@ -155,7 +155,7 @@ class Column:
         if self.kind == "datetime":
             low, high = self._as_stamp(low), self._as_stamp(high)
         elif any(isinstance(b, bool) or not isinstance(b, int | float | np.number) for b in (low, high)):
-            comma = any(isinstance(b, str) and re.fullmatch(r"\s*[+-]?\d*,\d+\s*", b) for b in (low, high))
+            comma = any(isinstance(b, str) and why_no_number(b) == "has a decimal comma" for b in (low, high))
             raise InputError(
                 f"column {self.name!r} has bounds {low!r} and {high!r}; give two numbers"
                 + (", with a decimal point in place of the comma and without quotes" if comma else "")
@@ -181,6 +181,8 @@ class Column:
         stamp = as_date(bound)
         if stamp is pd.NaT:
             raise InputError(f"column {self.name!r} has the bound {bound!r}; write dates as 2024-12-31")
+        # As every date of a column: the years before the first one count as its beginning.
+        stamp = pd.Timestamp(1, 1, 1) if stamp.year < 1 else stamp
         dtype = types.pandas_dtype(self.dtype)
         try:
             pd.Series([stamp.tz_localize(None)]).astype(re.sub(r", .*\]", "]", self.dtype))
@@ -277,54 +279,11 @@ class Column:
         return "free text" if self.kind == "text" else "identifiers"
 
 
-def value_key(value: Any) -> str | None:
-    """Return a value as text that does not depend on how it is stored; None for what is missing or no value.
-
-    1, 1.0, True, "1" and "1.0" are the same category: which of them a column holds depends on its other
-    rows (one missing value turns whole numbers into floats), and on whether it came from a CSV file.
-    """
-    if isinstance(value, str):
-        # Only what a number is printed as: "007" and "1e3" are names.
-        if re.fullmatch(r"-?(0|[1-9]\d{0,15})(\.\d{1,17})?", value):
-            return _number_key(float(value))
-        return {"true": "1", "True": "1", "TRUE": "1", "false": "0", "False": "0", "FALSE": "0"}.get(
-            value, value
-        )
-    try:
-        if isinstance(value, datetime | date | np.datetime64):
-            stamp = pd.Timestamp(value)
-            if stamp is pd.NaT:
-                return None
-            return (stamp if stamp.tz is None else stamp.tz_convert("UTC").tz_localize(None)).isoformat()
-        # numpy counts durations among the whole numbers.
-        if isinstance(value, bool | int | np.bool_ | np.integer) and not isinstance(value, np.timedelta64):
-            # As the float that it becomes where another row has a gap.
-            return str(int(value)) if abs(int(value)) < 2**53 else _number_key(float(value))
-    except (ValueError, OverflowError):
-        # Years that no date has, and numbers of thousands of digits: an error would tell of the record.
-        return None
-    number = as_number(value)
-    return None if number != number else _number_key(number)
-
-
-def as_number(value: Any) -> float:
-    """Return a value as a float, NaN if it is no number."""
-    if isinstance(value, str):
-        return text_number(value)
-    if isinstance(value, complex | np.complexfloating) and value.imag == 0:
-        value = value.real
-    try:
-        return float(value)
-    except Exception:
-        # Whatever the value's own methods raise: an error would tell of the record.
-        return np.nan
-
-
 def as_series(values: NDArray[Any]) -> pd.Series:
     """Return an array as a Series; one that pandas cannot hold as text is kept as it is."""
     try:
         return pd.Series(values)
-    except UnicodeEncodeError:
+    except (UnicodeEncodeError, OverflowError):
         # Half of a character, such as "\ud800", is no text for pandas; an error would tell of the record.
         return pd.Series(values, dtype=object)
 
@@ -335,7 +294,7 @@ def as_frame(values: NDArray[Any], names: Iterable[str], *, infer: bool = False)
     try:
         frame = pd.DataFrame(values, columns=names)
         return frame.infer_objects() if infer else frame
-    except UnicodeEncodeError:
+    except (UnicodeEncodeError, OverflowError):
         if len(names) == 1:
             return pd.DataFrame(values, columns=names, dtype=object)
         columns = [as_frame(values[:, [i]], [name], infer=infer) for i, name in enumerate(names)]
@@ -368,16 +327,3 @@ def as_cells(values: Any) -> Any:
         )
     cells = (cell for row in values for cell in row)
     return np.fromiter(cells, dtype=object, count=sum(widths)).reshape(len(values), widths[0])
-
-
-def _number_key(number: float) -> str:
-    return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
-
-
-def value_keys(values: pd.Series) -> pd.Series:
-    """Return :func:`value_key` of each value; every value is treated by itself."""
-    if values.dtype == object:
-        return pd.Series([value_key(value) for value in values], index=values.index, dtype=object)
-    codes, distinct = pd.factorize(values)
-    keys = np.array([*(value_key(value) for value in distinct), None], dtype=object)
-    return pd.Series(keys[codes], index=values.index, dtype=object)

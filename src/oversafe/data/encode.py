@@ -13,9 +13,17 @@ from pandas.api import types
 
 from oversafe._core.errors import InputError
 from oversafe._core.text import counted
-from oversafe.data.cells import date_unit, places_of
-from oversafe.data.column import Column, as_number
-from oversafe.data.dates import as_date, stamp_in_unit, stored_dates
+from oversafe.data.cells import (
+    FileFormat,
+    date_unit,
+    dates_in,
+    numbers_in,
+    places_of,
+    text_values,
+    was_read_by,
+)
+from oversafe.data.column import Column
+from oversafe.data.dates import stamp_in_unit, stored_dates
 from oversafe.data.io.parse_warnings import Place, Reading, as_dates, as_numbers, remedy_of, row_of
 from oversafe.data.schema import Schema, check_columns, check_table
 
@@ -35,7 +43,9 @@ def conform(schema: Schema, table: pd.DataFrame, place: Place = row_of) -> pd.Da
     check_table(table)
     position = {str(name): i for i, name in enumerate(table.columns)}
     check_columns(schema, position)
-    columns = {c.name: _conform_column(c, table.iloc[:, position[c.name]], place) for c in schema}
+    columns = {
+        c.name: _conform_column(c, table.iloc[:, position[c.name]], schema.file, place) for c in schema
+    }
     return pd.DataFrame(columns, index=table.index, copy=False)
 
 
@@ -78,7 +88,10 @@ def decode(schema: Schema, matrix: NDArray[np.float64], *, one_hot: bool = False
     return pd.DataFrame(columns)
 
 
-def _conform_column(column: Column, values: pd.Series, place: Place) -> pd.Series:
+def _conform_column(column: Column, own: pd.Series, file: FileFormat, place: Place) -> pd.Series:
+    # As it is: to be coded and decoded again takes several times its memory.
+    settled = column.is_category and _are_categories(column, own)
+    values = own if settled or was_read_by(own, column) else text_values(own, column, file)
     if values.isna().any() and not column.missing:
         row = int(np.argmax(values.isna().to_numpy()))
         gaps = counted(int(values.isna().sum()), "missing value")
@@ -87,23 +100,34 @@ def _conform_column(column: Column, values: pd.Series, place: Place) -> pd.Serie
             "fill them, or set missing = true"
         )
     if column.is_category:
-        return _conform_category(column, values, place)
+        return values if settled else _conform_category(column, values, place)
     if column.kind == "datetime":
         return _conform_datetime(column, values, place)
     if column.is_number:
-        return _conform_number(column, values, place)
+        return _conform_number(column, values, own, place)
     return values
 
 
-def _conform_number(column: Column, values: pd.Series, place: Place) -> pd.Series:
+def _are_categories(column: Column, values: pd.Series) -> bool:
+    """Whether a column of text has the declared dtype and nothing but declared categories."""
+    if str(values.dtype) != column.dtype or not types.is_string_dtype(values.dtype) or values.dtype == object:
+        return False
+    known = [category for category in column.categories or () if type(category) is str]
+    return bool((values.isin(known) | values.isna()).all())
+
+
+def _conform_number(column: Column, values: pd.Series, own: pd.Series, place: Place) -> pd.Series:
     if str(values.dtype) == column.dtype and column.kind == "continuous":
         return values
     if types.is_numeric_dtype(values.dtype) and not types.is_bool_dtype(values.dtype):
         numbers = values
     else:
-        numbers = pd.to_numeric(values, errors="coerce")
+        # What is text still, pandas would read by a grammar of its own.
+        numbers = pd.to_numeric(
+            values.where([not isinstance(value, str) for value in values]), errors="coerce"
+        )
         if (numbers.isna() & values.notna()).any():
-            raise InputError(f"column {column.name!r} {_no_numbers(as_numbers(values), values, place)}")
+            raise InputError(f"column {column.name!r} {_no_numbers(as_numbers(own), own, place)}")
     if column.kind == "integer" and not types.is_integer_dtype(numbers.dtype):
         plain = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
         bad = ~np.isnan(plain) & (plain != np.rint(plain))
@@ -128,8 +152,13 @@ def _no_numbers(reading: Reading, values: pd.Series, place: Place) -> str:
 def _conform_datetime(column: Column, values: pd.Series, place: Place) -> pd.Series:
     if str(values.dtype) == column.dtype:
         return values
-    stamps, reading = as_dates(values)
-    if reading.bad.any():
+    if types.is_datetime64_any_dtype(values.dtype):
+        stamps = pd.to_datetime(values, utc=True)
+        return _cast(column, stamps if "," in column.dtype else stamps.dt.tz_localize(None))
+    left = np.array([isinstance(value, str) for value in values], dtype=np.bool_)
+    stamps, reading = as_dates(values.mask(left), date_unit(column))
+    if left.any() or reading.bad.any():
+        reading = Reading("date", left | reading.bad, int(values.notna().sum()))
         raise InputError(
             f"column {column.name!r} is declared datetime, and {reading.share(values, place)}; write dates as "
             f"2024-12-31 or 31.12.2024: {reading.remedy}"
@@ -138,11 +167,6 @@ def _conform_datetime(column: Column, values: pd.Series, place: Place) -> pd.Ser
 
 
 def _conform_category(column: Column, values: pd.Series, place: Place) -> pd.Series:
-    if str(values.dtype) == column.dtype and types.is_string_dtype(values.dtype) and values.dtype != object:
-        known = [category for category in column.categories or () if type(category) is str]
-        if bool((values.isin(known) | values.isna()).all()):
-            # As it is: to be coded and decoded again takes several times its memory.
-            return values
     positions = _category_positions(column, values)
     bad = (positions < 0) & values.notna().to_numpy()
     if bad.any():
@@ -241,7 +265,9 @@ def column_codes(column: Column, values: pd.Series, *, strict: bool = True) -> N
             values = dates_of(column, values)
         return whole_codes(column, ticks_of(column, values), values.isna().to_numpy())
     if not strict:
-        numbers = _numbers(values)
+        numbers = numbers_in(values)
+        # As in a file: a number with decimals is the whole one that is nearest.
+        numbers = np.rint(numbers) if column.kind == "integer" else numbers
         return numbers if column.bounds is None else np.clip(numbers, *column.bounds)
     if column.kind == "integer" and types.is_integer_dtype(values.dtype):
         if str(values.dtype).lower() == "uint64" and (values > 2**63 - 1).any():
@@ -271,7 +297,7 @@ def outside_domain(column: Column, values: pd.Series) -> NDArray[np.bool_]:
         low, high = (_ticks(free, bound) for bound in column.bounds)
         ticks = ticks_of(free, dates_of(free, values))
         return present & ~((ticks >= low) & (ticks <= high))
-    numbers = _numbers(values)
+    numbers = numbers_in(values)
     low, high = column.bounds
     return present & ~((numbers >= low) & (numbers <= high))
 
@@ -284,31 +310,10 @@ def domain_codes(column: Column) -> tuple[float, float]:
     return float(low - _offset(column)), float(high - _offset(column))
 
 
-def _numbers(values: pd.Series) -> NDArray[np.float64]:
-    """Return values as floats, NaN where they are no numbers."""
-    if types.is_any_real_numeric_dtype(values.dtype) or types.is_bool_dtype(values.dtype):
-        return values.to_numpy(dtype=np.float64, na_value=np.nan)
-    return np.array([as_number(value) for value in values], dtype=np.float64)
-
-
 def dates_of(column: Column, values: pd.Series) -> pd.Series:
     """Return values as dates without a zone between the column's bounds, missing where they are no dates."""
     unit = date_unit(column)
-
-    def read(value: Any) -> np.datetime64:
-        # A number is no date: which one it would be depends on how the column is stored.
-        stamp = as_date(value)
-        return np.datetime64("NaT") if stamp is pd.NaT else stamp_in_unit(stamp, unit)
-
-    dates = stored_dates(values, unit)
-    if dates is None:
-        # One by one: pandas chooses the unit of a whole column by its values, and may lose others with it.
-        distinct, places = (
-            (list(values), np.arange(len(values)))
-            if values.dtype == object
-            else (lambda codes, kinds: ([*kinds, None], codes))(*pd.factorize(values))
-        )
-        dates = np.array([read(value) for value in distinct], dtype=f"datetime64[{unit}]")[places]
+    dates = dates_in(values, unit)
     if column.bounds is not None:
         low, high = (stamp_in_unit(bound, unit) for bound in column.bounds)
         # NaT stays, as numpy has it.
@@ -334,7 +339,10 @@ def column_values(column: Column, codes: NDArray[np.float64]) -> pd.Series:
         return pd.Series(np.where(gaps, np.nan, numbers)).astype(target)
     if types.is_float_dtype(target):
         return pd.Series(np.rint(codes) + 0.0).astype(target)
-    whole = np.where(gaps, 0, np.rint(codes)).astype(np.int64) + _offset(column)
+    # The largest float below 2^63 is 1024 less.
+    whole = np.clip(np.where(gaps, 0, np.rint(codes)), -(2.0**63), 2.0**63 - 1024).astype(np.int64) + _offset(
+        column
+    )
     if column.kind == "datetime":
         resolution = column.resolution or "ns"
         ticks = whole.view(f"datetime64[{_NUMPY_UNITS.get(resolution, resolution)}]").copy()

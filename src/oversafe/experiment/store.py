@@ -57,13 +57,6 @@ def cell_key(function: str, version: str, settings: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:_KEY_LENGTH]
 
 
-def table_digest(table: pd.DataFrame) -> str:
-    """Return what a table is known by: its columns' names, dtypes and values."""
-    digest = hashlib.sha256(repr([(str(n), str(t)) for n, t in table.dtypes.items()]).encode())
-    digest.update(pd.util.hash_pandas_object(table, index=False).to_numpy().tobytes())
-    return digest.hexdigest()
-
-
 def plain(value: Any) -> Any:
     """Return a setting as JSON can hold it; the text must depend on the value alone, not on the process."""
     if value is None or isinstance(value, bool | str | int):

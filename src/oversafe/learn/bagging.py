@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -33,6 +34,7 @@ _BASES = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class PrivateBaggingClassifier(PrivateLearner):
     """Many private classifiers, each on some of the records, that vote.
 
@@ -85,36 +87,20 @@ class PrivateBaggingClassifier(PrivateLearner):
     Proven: epsilon = 1 differential privacy for every record, ... It holds if floating-point numbers count as real ...
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        n_estimators: int = 10,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        sampling: str = "disjoint",
-        max_samples: float = 0.632,
-        voting: str = "soft",
-        random_state: int | None = None,
-        *,
-        schema: Schema | None = None,
-        classes: Sequence[Any] | None = None,
-        n_jobs: int | None = None,
-        ledger: Any = None,
-        call_context: CallContext = "checked",
-    ):
-        self.estimator = estimator
-        self.n_estimators = n_estimators
-        self.epsilon = epsilon
-        self.delta = delta
-        self.sampling = sampling
-        self.max_samples = max_samples
-        self.voting = voting
-        self.random_state = random_state
-        self.schema = schema
-        self.classes = classes
-        self.n_jobs = n_jobs
-        self.ledger = ledger
-        self.call_context = call_context
+    estimator: Any = None
+    n_estimators: int = 10
+    epsilon: float = 1.0
+    delta: float = 0.0
+    sampling: str = "disjoint"
+    max_samples: float = 0.632
+    voting: str = "soft"
+    random_state: int | None = None
+    _: KW_ONLY
+    schema: Schema | None = None
+    classes: Sequence[Any] | None = None
+    n_jobs: int | None = None
+    ledger: Any = None
+    call_context: CallContext = "checked"
 
     def _fit(
         self, table: Any, codes: NDArray[np.int64], schema: Schema | None, caveats: list[str]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ _ROWS = 20_000
 _MOST_CATEGORIES = 255
 
 
+@dataclass(eq=False, repr=False)
 class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
     """Learn a synthetic table under differential privacy, and a classifier on as many rows of each class from it.
 
@@ -88,30 +90,17 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
     (3,)
     """
 
-    def __init__(
-        self,
-        synthesizer: Synthesizer | None = None,
-        classifier: Any = None,
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        schema: Schema | None = None,
-        classes: Sequence[Any] | None = None,
-        n_samples: int = _ROWS,
-        ledger: DatasetLedger | None = None,
-        call_context: CallContext = "checked",
-        random_state: int | None = None,
-    ):
-        self.synthesizer = synthesizer
-        self.classifier = classifier
-        self.epsilon = epsilon
-        self.delta = delta
-        self.schema = schema
-        self.classes = classes
-        self.n_samples = n_samples
-        self.ledger = ledger
-        self.call_context = call_context
-        self.random_state = random_state
+    synthesizer: Synthesizer | None = None
+    classifier: Any = None
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float | None = None
+    schema: Schema | None = None
+    classes: Sequence[Any] | None = None
+    n_samples: int = _ROWS
+    ledger: DatasetLedger | None = None
+    call_context: CallContext = "checked"
+    random_state: int | None = None
 
     def fit(self, X: Any, y: Any, **refused: Any) -> BalancedSynthesisClassifier:
         """Learn to tell the classes apart.

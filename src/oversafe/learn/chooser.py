@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -124,6 +124,7 @@ def choose_classifier(
     )
 
 
+@dataclass(eq=False, repr=False)
 class PrivateClassifier(ClassifierMixin, BaseEstimator):
     """A classifier under differential privacy that takes the method expected to do best.
 
@@ -180,26 +181,15 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):
     (3,)
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        *,
-        schema: Schema | None = None,
-        classes: Sequence[Any] | None = None,
-        rare_share: float | None = None,
-        ledger: DatasetLedger | None = None,
-        call_context: CallContext = "checked",
-        random_state: int | None = None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.schema = schema
-        self.classes = classes
-        self.rare_share = rare_share
-        self.ledger = ledger
-        self.call_context = call_context
-        self.random_state = random_state
+    epsilon: float = 1.0
+    delta: float | None = None
+    _: KW_ONLY
+    schema: Schema | None = None
+    classes: Sequence[Any] | None = None
+    rare_share: float | None = None
+    ledger: DatasetLedger | None = None
+    call_context: CallContext = "checked"
+    random_state: int | None = None
 
     def fit(self, X: Any, y: Any, **refused: Any) -> PrivateClassifier:
         """Choose a method and learn to tell the classes apart.

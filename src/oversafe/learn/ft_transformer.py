@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,6 +47,7 @@ _LIMIT = 10.0
 _PREDICTED_AT_ONCE = 4096
 
 
+@dataclass(eq=False, repr=False)
 class PrivateFTTransformer(PrivateLearner):
     """A transformer over the columns of a table (FT-Transformer), trained with noisy gradients.
 
@@ -130,48 +131,27 @@ class PrivateFTTransformer(PrivateLearner):
        section 4.3 and Appendix D.
     """
 
-    epsilon: float | None  # type: ignore[assignment]
     # Records are not shortened; only their gradients are.
     data_norm = None
 
-    def __init__(
-        self,
-        epsilon: float | None = 1.0,
-        delta: float = 1e-9,
-        class_weight: Any = "balanced",
-        epochs: int | None = None,
-        batch_size: int = 512,
-        learning_rate: float = 0.002,
-        max_grad_norm: float = 1.0,
-        random_state: int | None = None,
-        *,
-        dimension: int = 32,
-        depth: int = 6,
-        heads: int = 8,
-        dropout: float = 0.1,
-        scaling: str = "auto",
-        schema: Schema | None = None,
-        classes: Sequence[Any] | None = None,
-        ledger: Any = None,
-        call_context: CallContext = "checked",
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.class_weight = class_weight
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.max_grad_norm = max_grad_norm
-        self.random_state = random_state
-        self.dimension = dimension
-        self.depth = depth
-        self.heads = heads
-        self.dropout = dropout
-        self.scaling = scaling
-        self.schema = schema
-        self.classes = classes
-        self.ledger = ledger
-        self.call_context = call_context
+    epsilon: float | None = 1.0  # type: ignore[assignment]
+    delta: float = 1e-9
+    class_weight: Any = "balanced"
+    epochs: int | None = None
+    batch_size: int = 512
+    learning_rate: float = 0.002
+    max_grad_norm: float = 1.0
+    random_state: int | None = None
+    _: KW_ONLY
+    dimension: int = 32
+    depth: int = 6
+    heads: int = 8
+    dropout: float = 0.1
+    scaling: str = "auto"
+    schema: Schema | None = None
+    classes: Sequence[Any] | None = None
+    ledger: Any = None
+    call_context: CallContext = "checked"
 
     # ------------------------------------------------------------------------------------------- the fit
 

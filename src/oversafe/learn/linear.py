@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -331,6 +331,7 @@ def _rounded(B: FloatArray, noise: float) -> FloatArray:
     return np.round(B / step) * step
 
 
+@dataclass(eq=False, repr=False)
 class PrivateLogisticRegression(_PrivateLinear):
     """Logistic regression under differential privacy, for classes of unequal size.
 
@@ -422,40 +423,22 @@ class PrivateLogisticRegression(_PrivateLinear):
     True
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        class_weight: ClassWeight = "threshold",
-        data_norm: float | None = None,
-        C: float = 1.0,
-        method: str = "auto",
-        calibration: str = "corrected",
-        random_state: int | None = None,
-        *,
-        scaling: str = "auto",
-        schema: Schema | None = None,
-        classes: Sequence[Any] | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float | None = None,
-        ledger: Any = None,
-        call_context: CallContext = "checked",
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.class_weight = class_weight
-        self.data_norm = data_norm
-        self.C = C
-        self.method = method
-        self.calibration = calibration
-        self.random_state = random_state
-        self.scaling = scaling
-        self.schema = schema
-        self.classes = classes
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.ledger = ledger
-        self.call_context = call_context
+    epsilon: float = 1.0
+    delta: float = 0.0
+    class_weight: ClassWeight = "threshold"
+    data_norm: float | None = None
+    C: float = 1.0
+    method: str = "auto"
+    calibration: str = "corrected"
+    random_state: int | None = None
+    _: KW_ONLY
+    scaling: str = "auto"
+    schema: Schema | None = None
+    classes: Sequence[Any] | None = None
+    fit_intercept: bool = True
+    intercept_scaling: float | None = None
+    ledger: Any = None
+    call_context: CallContext = "checked"
 
     def _loss(self, n_classes: int) -> LossName:
         return "logistic" if n_classes == 2 else "softmax"
@@ -464,6 +447,7 @@ class PrivateLogisticRegression(_PrivateLinear):
         return 0.25
 
 
+@dataclass(eq=False, repr=False)
 class PrivateLinearSVC(_PrivateLinear):
     """A support vector machine with the Huber loss under differential privacy, linear or with a Gaussian kernel.
 
@@ -514,48 +498,26 @@ class PrivateLinearSVC(_PrivateLinear):
     True
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        class_weight: ClassWeight = "threshold",
-        data_norm: float | None = None,
-        C: float = 1.0,
-        method: str = "auto",
-        calibration: str = "corrected",
-        random_state: int | None = None,
-        *,
-        kernel: str = "linear",
-        gamma: float | None = None,
-        n_components: int = 50,
-        width: float = 0.5,
-        scaling: str = "auto",
-        schema: Schema | None = None,
-        classes: Sequence[Any] | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float | None = None,
-        ledger: Any = None,
-        call_context: CallContext = "checked",
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.class_weight = class_weight
-        self.data_norm = data_norm
-        self.C = C
-        self.method = method
-        self.calibration = calibration
-        self.random_state = random_state
-        self.kernel = kernel
-        self.gamma = gamma
-        self.n_components = n_components
-        self.width = width
-        self.scaling = scaling
-        self.schema = schema
-        self.classes = classes
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.ledger = ledger
-        self.call_context = call_context
+    epsilon: float = 1.0
+    delta: float = 0.0
+    class_weight: ClassWeight = "threshold"
+    data_norm: float | None = None
+    C: float = 1.0
+    method: str = "auto"
+    calibration: str = "corrected"
+    random_state: int | None = None
+    _: KW_ONLY
+    kernel: str = "linear"
+    gamma: float | None = None
+    n_components: int = 50
+    width: float = 0.5
+    scaling: str = "auto"
+    schema: Schema | None = None
+    classes: Sequence[Any] | None = None
+    fit_intercept: bool = True
+    intercept_scaling: float | None = None
+    ledger: Any = None
+    call_context: CallContext = "checked"
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the logistic function of twice the margin, in the order of ``classes_``; it is not calibrated."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ _STEPS = 2**20
 _SLACK = 2.0**-30
 
 
+@dataclass(eq=False, repr=False)
 class PrivateThresholdClassifier(PrivateLearner):
     """Assign rows to the nearer of the noisy class means.
 
@@ -84,30 +85,17 @@ class PrivateThresholdClassifier(PrivateLearner):
     True
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        gamma: float = 0.5,
-        data_norm: float | None = None,
-        random_state: int | None = None,
-        *,
-        scaling: str = "auto",
-        schema: Schema | None = None,
-        classes: Sequence[Any] | None = None,
-        ledger: Any = None,
-        call_context: CallContext = "checked",
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.gamma = gamma
-        self.data_norm = data_norm
-        self.random_state = random_state
-        self.scaling = scaling
-        self.schema = schema
-        self.classes = classes
-        self.ledger = ledger
-        self.call_context = call_context
+    epsilon: float = 1.0
+    delta: float = 0.0
+    gamma: float = 0.5
+    data_norm: float | None = None
+    random_state: int | None = None
+    _: KW_ONLY
+    scaling: str = "auto"
+    schema: Schema | None = None
+    classes: Sequence[Any] | None = None
+    ledger: Any = None
+    call_context: CallContext = "checked"
 
     def _fit(
         self, table: Any, codes: NDArray[np.int64], schema: Schema | None, caveats: list[str]

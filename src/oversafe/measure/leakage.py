@@ -14,9 +14,9 @@ from oversafe._core.errors import InputError
 from oversafe.attack.records import read_records
 from oversafe.data.column import select_columns
 from oversafe.data.one_hot import one_hot_groups
+from oversafe.data.rows.sketches import row_sketches, table_hashes
 
 IntArray = NDArray[np.int64]
-HashArray = NDArray[np.uint64]
 FloatArray = NDArray[np.float64]
 
 # Below this probability of as many matches by chance the release is refused.
@@ -91,7 +91,7 @@ def release_overlap(release: Any, test: Any, train: Any = None) -> Overlap:
     repeats = np.zeros(0)
     if train is None:
         codes["real"], repeats = _each_once(codes["real"], n_numbers)
-    sums = {name: _row_hashes(code) for name, code in codes.items()}
+    sums = {name: row_sketches(code) for name, code in codes.items()}
     distinct = np.unique(sums["real"], return_index=True)[1]
     if train is not None:
         distinct = distinct[~np.isin(sums["real"][distinct], sums["train"])]
@@ -120,7 +120,7 @@ def rare_matches(release: Any, test: Any, train: Any) -> tuple[int, int]:
     Without those that are training rows too; see :func:`release_overlap`.
     """
     codes, _ = _codes(_folded({"real": test, "release": release, "train": train}))
-    sums = {name: _row_hashes(code) for name, code in codes.items()}
+    sums = {name: row_sketches(code) for name, code in codes.items()}
     distinct = np.unique(sums["real"], return_index=True)[1]
     distinct = distinct[~np.isin(sums["real"][distinct], sums["train"])]
     if not len(distinct):
@@ -181,12 +181,12 @@ def _each_once(rows: IntArray, n_numbers: int) -> tuple[IntArray, FloatArray]:
     Where people agree in everything by chance, more of them agree in most things. A row that is repeated although
     nobody else has half of its numbers is the same record again, unless other repeated ones show what people are like.
     """
-    _, which, counts = np.unique(_row_hashes(rows), return_inverse=True, return_counts=True)
+    _, which, counts = np.unique(row_sketches(rows), return_inverse=True, return_counts=True)
     # Beyond what is usual: a table may hold everybody twice.
     repeats = np.maximum(counts - np.median(counts), 0)[which]
     # In their numbers: the same record may be written down again with another category.
     _, first, which, counts = np.unique(
-        _row_hashes(rows[:n_numbers]), return_index=True, return_inverse=True, return_counts=True
+        row_sketches(rows[:n_numbers]), return_index=True, return_inverse=True, return_counts=True
     )
     repeated = np.flatnonzero(counts > 1)
     if not len(repeated) or n_numbers < 2 or len(repeated) > _MOST_REPEATED:
@@ -202,20 +202,6 @@ def _each_once(rows: IntArray, n_numbers: int) -> tuple[IntArray, FloatArray]:
     once = np.isin(which, repeated[same], invert=True)
     once[first] = True
     return rows[:, once], repeats[once]
-
-
-def _values(codes: IntArray) -> HashArray:
-    """Return a random-looking number for each value of each column: the bits of a fixed mixing function."""
-    place = np.arange(1, len(codes) + 1, dtype=np.uint64)[:, None] << np.uint64(40)
-    mixed = codes.astype(np.uint64) + place
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return mixed ^ (mixed >> np.uint64(31))
-
-
-def _row_hashes(codes: IntArray) -> HashArray:
-    """Return one number per row, equal for equal rows; sums, so that a column can be taken out again."""
-    return _values(codes).sum(axis=0, dtype=np.uint64)
 
 
 def _unseen_share(counts: IntArray, n: int) -> float:
@@ -234,7 +220,7 @@ def _chance(rows: IntArray, base: IntArray, n_released: int, *, own: bool) -> ND
         seen = counts[values] - own
         shares[column] = np.where(seen > 0, seen / n, _unseen_share(counts, n))
     independent = n_released * np.exp(np.log(shares).sum(axis=0))
-    hashes, base_hashes = _values(rows), _values(base)
+    hashes, base_hashes = table_hashes(rows), table_hashes(base)
     sums, base_sums = hashes.sum(axis=0, dtype=np.uint64), base_hashes.sum(axis=0, dtype=np.uint64)
     near = np.zeros(rows.shape[1])
     for column in range(len(rows)):

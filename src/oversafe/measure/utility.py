@@ -19,7 +19,7 @@ from oversafe._core.errors import InputError
 from oversafe._core.text import counted
 from oversafe.attack.membership.game import is_protector, refuse_class, released, seeded_copy
 from oversafe.attack.records import Records, read_records
-from oversafe.data.column import value_keys
+from oversafe.data.rows.values import value_keys
 from oversafe.measure.classifiers import Classifiers, make_classifiers, tuned
 from oversafe.measure.leakage import refuse_overlap
 from oversafe.measure.scores import SCORES, imbalance_scores

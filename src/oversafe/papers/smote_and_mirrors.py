@@ -106,7 +106,7 @@ def _made(X: np.ndarray, y: np.ndarray, seed: int, ratio: float | None = None) -
 
 def _geometry(X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, Any]:
     from oversafe.attack import DistinSMOTE, ReconSMOTE, neighbour_mutuality, reconstruction_recall_bound
-    from oversafe.attack.copies import is_copy
+    from oversafe.data.rows import is_copy
 
     real, made = X[y == 1], _made(X, y, seed)
     recon = ReconSMOTE().run(made).score(real)
@@ -252,7 +252,7 @@ def _claims(of: dict[tuple[str, str], pd.DataFrame]) -> tuple[Claim, ...]:
     ]
     return (
         claim(
-            "ReconSMOTE's precision is 1 on all sets",
+            "The reconstruction's precision is 1 on all sets",
             precision >= 0.995,
             f"the lowest is {precision:.3f}",
             geometry,
@@ -301,7 +301,13 @@ def _measured_plots(done: pd.DataFrame) -> list[Plot]:
         data = means.reset_index().melt("name").set_axis(["x", "group", "y"], axis=1)
         data["group"] = data["group"].str.replace("_", " ")
         plots.append(
-            Plot("Figure 2: ReconSMOTE's recall and its lower bounds", data, "data set", "recall", "points")
+            Plot(
+                "Figure 2: the reconstruction's recall and its lower bounds",
+                data,
+                "data set",
+                "recall",
+                "points",
+            )
         )
     ratio = done[done["kind"] == "ratio"]
     if len(ratio):
@@ -351,10 +357,10 @@ PAPER = Paper(
     (
         "The linkability figures of Table 4 are means of lower ends of intervals from five attacks each; the same is "
         "measured here, and such a mean moves by about 0.1 from run to run, so that 0.15 counts as agreement.",
-        "GroundHog's figures of Table 4 are those of the fifty most exposed of a hundred targets, or of all in a class "
-        "of fewer than a hundred; a quick run takes the same share of twenty. Neither this nor what the figures of "
-        "linkability are stands in the paper's text.",
-        "A row of SMOTE that equals a record counts as real for DistinSMOTE, since no attack can tell the two, and as "
-        "synthetic for the naive attack, as in the paper.",
+        "The membership figures of Table 4 are those of the fifty most exposed of a hundred targets, or of all in a "
+        "class of fewer than a hundred; a quick run takes the same share of twenty. Neither this nor what the figures "
+        "of linkability are stands in the paper's text.",
+        "A row of SMOTE that equals a record counts as real for the distinguishing attack, since no attack can tell "
+        "the two, and as synthetic for the naive attack, as in the paper.",
     ),
 )

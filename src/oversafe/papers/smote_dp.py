@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -129,6 +130,7 @@ def _contraction(dimensions: int, k: int, seed: int, records: int) -> dict[str, 
     }
 
 
+@dataclass(eq=False, repr=False)
 class SmoteOnly:
     """SMOTE-NC with one neighbour whose made rows take the place of the real ones.
 
@@ -138,8 +140,7 @@ class SmoteOnly:
         Makes it repeatable.
     """
 
-    def __init__(self, random_state: int | None = None) -> None:
-        self.random_state = random_state
+    random_state: int | None = None
 
     def fit_resample(self, X: pd.DataFrame, y: pd.Series) -> tuple[pd.DataFrame, pd.Series]:
         """Return made rows, as many of each class as there are."""

@@ -1,20 +1,24 @@
-"""What else is done to the data around a private fit: searches, calibrations, and earlier steps of a pipeline.
+"""What is done to the data around a private fit: searches, earlier steps of a pipeline, wrappers, workers.
 
-Whoever calls a fit may fit it many times, choose by what comes out, or hand over rows that it made of others. So a
-fit is private by itself only where everything on the stack is known to do none of that; anything else makes the
+Whoever calls a fit may fit it many times, choose by what comes out, or hand over rows that it made of others. A fit is
+private by itself only where every call below it on the stack is this package's, the standard library's, a known
+runner's, a plain function of the user's own code, or a pipeline of which it is the first step. Anything else makes the
 guarantee nominal, unless the user vouches for it.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+import sysconfig
+import threading
 import warnings
-from collections.abc import Iterator
-from pathlib import PurePath
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any, Literal, get_args
 from weakref import WeakSet
-
-import numpy as np
 
 from oversafe._core.checks import check_choice
 from oversafe.privacy.answers import RECORDED, recording
@@ -29,36 +33,25 @@ CALIBRATED = (
     "a threshold or a calibration around the model is fitted to the same data, which nobody pays for, and so is every "
     "further fit to a part of them"
 )
-_REPEATED = "the rows were drawn with repetition, and this figure counts a record once"
-_CHOSEN = "the rows were chosen by their labels, so that their number, which counts as public, tells of them"
-_STEPS = "earlier steps of the pipeline were fitted to the data, which nobody paid for: "
 _MADE = (
     "the rows were made by an earlier step of the pipeline, whose guarantee is the one that real records have; this "
     "figure speaks of made rows: "
 )
-_STACKED = (
-    "the columns are what other models, fitted to the same data, say; this figure leaves their costs out"
-)
-_ENCODED = (
-    "the labels were written as numbers by the set of those that occur, at which nobody paid for a look, so that one "
-    "record of another label changes those of all"
-)
-_FED_BACK = "labels, columns or weights are what earlier fits to the same data say; this figure leaves their costs out"
-_FOLDED = (
-    "the folds were not made from the places of the rows alone, so that one record may move others between them; use "
-    "KFold or ShuffleSplit"
+_STEPS = (
+    "earlier steps of the pipeline may look at all rows, which nobody paid for; make the private step the first, or "
+    "say call_context='vouched' if each treats every row by itself and refuses none: "
 )
 _HIDDEN = (
-    "fitted in a worker process or thread, where what was done around it cannot be seen; fit with n_jobs=1, or say "
-    "call_context='vouched'"
+    "fitted in a worker process or thread, or a greenlet, where what was done around it cannot be seen; fit with "
+    "n_jobs=1, or say call_context='vouched'"
 )
 _UNKNOWN = (
-    "fitted inside of what is not known, which may look at the data or fit to them several times; if it does neither, "
-    "say call_context='vouched': "
+    "fitted inside of what may look at the data or fit to them several times; fit the method itself, outside of it, or "
+    "say call_context='vouched' if it does neither: "
 )
-# What the user says of both.
+# What the user says of all but searches and made rows, with the names of what is around the fit.
 VOUCHED = (
-    "whoever made the fit vouches that nothing around it looks at the data or fits to them several times"
+    "whoever made the fit vouches that nothing around it looks at the data or fits to them several times: "
 )
 _WARNINGS = {
     TUNED: "a search over settings or columns fits a private model many times, and every fit costs privacy; the "
@@ -66,101 +59,31 @@ _WARNINGS = {
     CALIBRATED: "a threshold or a calibration is fitted to the data around a private model without privacy, and every "
     "fit of the model costs privacy; the guarantee covers one model alone",
 }
-# Calls of scikit-learn and imbalanced-learn that fit a model among other things, by their qualified names.
-_CALLS = {
-    "BaseSearchCV.fit": TUNED,
-    "RFE._fit": TUNED,
-    "RFECV.fit": TUNED,
-    "_rfe_single_fit": TUNED,
-    "SequentialFeatureSelector.fit": TUNED,
-    "TunedThresholdClassifierCV._fit": CALIBRATED,
-    "_fit_and_score_over_thresholds": CALIBRATED,
-    "CalibratedClassifierCV.fit": CALIBRATED,
-    "_fit_classifier_calibrator_pair": CALIBRATED,
-    "_fit_ovo_binary": _CHOSEN,
-    # Of voting and stacking, and of one class against the rest.
-    "_fit_single_estimator": _ENCODED,
-    "_fit_binary": _ENCODED,
-    "SelfTrainingClassifier.fit": _FED_BACK,
-    "IterativeImputer.fit_transform": _FED_BACK,
-    "BaseWeightBoosting.fit": _FED_BACK,
-    "RUSBoostClassifier.fit": _FED_BACK,
+# Classes of scikit-learn that are known to cost privacy, whatever the user says, and so those derived from them.
+_COSTLY = {
+    "BaseSearchCV": TUNED,
+    "RFE": TUNED,
+    "SequentialFeatureSelector": TUNED,
+    "TunedThresholdClassifierCV": CALIBRATED,
+    "CalibratedClassifierCV": CALIBRATED,
 }
-# Calls that fit a model to each of several parts of the rows, and the ways to part them that look at no value.
-_BY_FOLDS = {
-    "cross_validate",
-    "cross_val_score",
-    "cross_val_predict",
-    "learning_curve",
-    "permutation_test_score",
-}
-_BY_PLACE = {"KFold", "RepeatedKFold", "ShuffleSplit", "LeaveOneOut", "LeavePOut", "TimeSeriesSplit"}
-# Where joblib runs work that was handed out; with Dask it has a call of its own.
-_BATCHES = {"BatchedCalls.__call__", "Batch.__call__"}
-# Where a thread or a process begins, so that what started it is not on the stack.
-_BEGINNINGS = {
-    ("threading", "Thread._bootstrap"),
-    ("multiprocessing.process", "BaseProcess._bootstrap"),
-    ("concurrent.futures.process", "_process_worker"),
-    ("joblib.externals.loky.process_executor", "_process_worker"),
-}
-# Packages that run a user's code and see nothing of the data: shells, notebooks, test runners, command lines.
-_RUNNERS = frozenset(
+# Packages that run a user's code and see nothing of the data: test runners, shells, notebooks, pages, command lines.
+_TESTERS = frozenset(("pytest", "_pytest", "pluggy", "xdist", "execnet", "hypothesis", "coverage"))
+_RUNNERS = _TESTERS | frozenset(
     (
-        *(
-            "IPython",
-            "ipykernel",
-            "traitlets",
-            "tornado",
-            "nbclient",
-            "debugpy",
-            "streamlit",
-            "typer",
-            "click",
-        ),
-        *(
-            "pytest",
-            "_pytest",
-            "pluggy",
-            "xdist",
-            "execnet",
-            "hypothesis",
-            "coverage",
-            "sphinx",
-            "sphinx_gallery",
-        ),
+        *("IPython", "ipykernel", "ipykernel_launcher", "traitlets", "tornado", "nbclient", "debugpy"),
+        *("sphinx", "sphinx_gallery", "streamlit", "typer", "click"),
     )
 )
-# Calls that fit what they are given, as often as the guarantees count; of pipelines, folds and chains more is asked.
-_PIPELINE = {f"Pipeline.{name}" for name in ("fit", "_fit", "fit_transform", "fit_predict", "fit_resample")}
-_HARMLESS = {
-    "sklearn.base": {"_fit_context.<locals>.decorator.<locals>.wrapper", "TransformerMixin.fit_transform"},
-    "sklearn.utils._set_output": {"_wrap_method_output.<locals>.wrapped"},
-    "sklearn.utils._param_validation": {"validate_params.<locals>.decorator.<locals>.wrapper"},
-    "sklearn.utils.parallel": {"_FuncWrapper.__call__", "Parallel.__call__"},
-    "sklearn.pipeline": {*_PIPELINE, "_fit_transform_one", "_fit_transform_one_with_callbacks"},
-    "imblearn.pipeline": {*_PIPELINE, "_fit_transform_one", "_fit_resample_one"},
-    "sklearn.model_selection._validation": {*_BY_FOLDS, "_fit_and_score", "_fit_and_predict"},
-    "sklearn.model_selection._classification_threshold": {
-        *("BaseThresholdClassifier.fit", "FixedThresholdClassifier._fit"),
-    },
-    "sklearn.multioutput": {
-        *("MultiOutputClassifier.fit", "_MultiOutputEstimator.fit", "_fit_estimator"),
-        *("ClassifierChain.fit", "_BaseChain.fit"),
-    },
-    "sklearn.feature_selection._from_model": {"SelectFromModel.fit"},
-}
-# Work that this package hands out: what it fits in order to measure, and the parts of a bag, for which the bag speaks.
-_OWN_WORK = (
-    "oversafe.attack.",
-    "oversafe.measure.",
-    "oversafe.experiment.",
-    "oversafe.auditing.comparing.",
-    "oversafe.papers.",
-    "oversafe.learn.bagging._fitted",
-)
-# Steps of scikit-learn that treat every row by itself. That a step need not be fitted does not say so.
-_ROW_BY_ROW = {"AdditiveChi2Sampler", "Binarizer", "FeatureHasher", "HashingVectorizer", "Normalizer"}
+# Modules in which a pipeline calls its steps.
+_PLUMBING = ("sklearn.pipeline", "imblearn.pipeline", "sklearn.base", "joblib.memory")
+_INSTALLED = {"site-packages", "dist-packages"}
+_PACKAGE = Path(__file__).resolve().parents[1]
+_LIBRARY = Path(sysconfig.get_path("stdlib")).resolve()
+# At the beginning, since a program may go elsewhere later.
+_FOLDER = Path(os.curdir).resolve()
+
+Owner = Literal["oversafe", "python", "tester", "runner", "user", "unknown"]
 # The searches that were warned of; in another process or thread than theirs, TuningWarning stands for all of them.
 _warned: WeakSet[Any] = WeakSet()
 
@@ -175,21 +98,23 @@ def context_of(word: CallContext) -> tuple[list[str], tuple[str, ...]]:
     The user's word is for what cannot be known; what is known to cost privacy stays nominal.
     """
     check_choice("call_context", word, get_args(CallContext))
-    found = dict.fromkeys(caveat for frame in _frames() if (caveat := _limit(frame)) is not None)
-    caveats = sorted(found, key=lambda caveat: caveat not in _WARNINGS)
-    steps = _earlier_steps()
-    if learning := list(dict.fromkeys(name for step in steps for name in _learning(step))):
-        caveats.append(_STEPS + ", ".join(learning))
-    if making := list(dict.fromkeys(type(step).__name__ for step in steps if _is_proven(step))):
-        caveats.append(_MADE + ", ".join(making))
-    doubts = [_HIDDEN] if _in_worker() else []
+    around = _look_around()
+    caveats = [caveat for caveat in _WARNINGS if caveat in around.costly]
+    if around.paid:
+        caveats.append(_MADE + _listed(around.paid))
     # Where something is known to be wrong, the calls that belong to it are no news.
-    if not caveats and (unknown := list(dict.fromkeys(filter(None, map(_unknown, _own_frames()))))):
-        doubts.append(_UNKNOWN + ", ".join(unknown))
+    unknown = [] if caveats or around.hidden else around.unknown
+    doubts = [
+        caveat + _listed(names) for caveat, names in ((_STEPS, around.steps), (_UNKNOWN, unknown)) if names
+    ]
+    vouched = [*around.steps, *unknown]
+    if around.hidden:
+        doubts.append(_HIDDEN)
+        vouched.append("a worker or greenlet")
     if recording():
         caveats.append(RECORDED)
     if word == "vouched":
-        return caveats, (VOUCHED,) if doubts else ()
+        return caveats, (VOUCHED + _listed(vouched),) if vouched else ()
     return caveats + doubts, ()
 
 
@@ -197,11 +122,68 @@ def warn_if_tuned(caveats: list[str] | tuple[str, ...]) -> None:
     """Warn, once for each search, if it is fitting a model that promises something."""
     if (caveat := next((each for each in caveats if each in _WARNINGS), None)) is None:
         return
-    around = [frame.f_locals.get("self") for frame in _frames() if _limit(frame) in _WARNINGS]
-    search = TuningWarning if not around or around[-1] is None else around[-1]
+    searches = list(_look_around().costly.values())
+    search = searches[-1] if searches else TuningWarning
     if search not in _warned:
         _warned.add(search)
         warnings.warn(_WARNINGS[caveat], TuningWarning, stacklevel=3)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(dict.fromkeys(names))
+
+
+@dataclass
+class _Around:
+    """What is on the stack below a fit: by name, or as an object where it is known to cost privacy."""
+
+    costly: dict[str, Any] = field(default_factory=dict)
+    steps: list[str] = field(default_factory=list)
+    paid: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    hidden: bool = False
+
+
+def _look_around() -> _Around:
+    frames = list(_frames())
+    owners = _owners(frames)
+    found, own_worker = _Around(), False
+    # The objects that are fitted, from the method itself outwards.
+    fitted: list[Any] = []
+    # The outermost call of an unknown package is the one that the user knows.
+    outermost: str | None = None
+    for place, (frame, owner) in enumerate(zip(frames, owners, strict=True)):
+        first, *_ = arguments = _arguments(frame) or [None]
+        unknown: list[str] = []
+        if owner == "oversafe":
+            if _is_estimator(first):
+                fitted.append(first)
+            if _is_handed_out(frame):
+                own_worker = True
+                break
+        elif owner == "unknown" and not _is_own_parallel(frames[place:], owners[place:]):
+            if _is_plumbing(frame, first, fitted):
+                _add_steps(first, fitted, found)
+            else:
+                outermost = _name(frame, first) or outermost or _package(frame)
+                _add_costly(first, found)
+                fitted += [first] if _is_estimator(first) else []
+                continue
+        elif owner == "user":
+            known = {type(each) for each in fitted}
+            unknown = [
+                type(each).__name__
+                for each in arguments
+                if _is_estimator(each) and type(each) not in known and not _is_own_type(type(each))
+            ]
+            _add_costly(first, found)
+            fitted += [first] if unknown and _is_estimator(first) else []
+        found.unknown += [outermost] if outermost is not None else []
+        found.unknown += unknown
+        outermost = None
+    found.unknown += [outermost] if outermost is not None else []
+    found.hidden = not own_worker and not _has_known_beginning(frames)
+    return found
 
 
 def _frames() -> Iterator[Any]:
@@ -211,133 +193,173 @@ def _frames() -> Iterator[Any]:
         frame = frame.f_back
 
 
-def _own_frames() -> Iterator[Any]:
-    """Return the stack up to where this package handed the work out, whichever cluster ran it."""
-    work = ""
-    for frame in _frames():
-        module, name = frame.f_globals.get("__name__") or "", frame.f_code.co_qualname
-        if module.startswith("joblib.") and name in _BATCHES and work.startswith(_OWN_WORK):
-            return
-        if not module.startswith("joblib."):
-            work = f"{module}.{name}"
-        yield frame
+def _arguments(frame: Any) -> list[Any]:
+    """Return what a call was given, one by one, also by ``*`` and ``**``."""
+    code = frame.f_code
+    count = code.co_argcount + code.co_kwonlyargcount
+    # A name that was deleted is no longer there.
+    values = [frame.f_locals.get(name) for name in code.co_varnames[:count]]
+    stars = bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
+    for name in code.co_varnames[count : count + stars]:
+        more = frame.f_locals.get(name)
+        values += more.values() if isinstance(more, dict) else more if isinstance(more, tuple) else [more]
+    return values
 
 
-def _in_worker() -> bool:
-    """Return whether the stack begins in a worker of joblib, so that it lacks whatever started the work.
-
-    Nothing on the stack of a worker says that nothing hidden matters: cross-validation alone looks the same there as
-    the rounds of a ``SequentialFeatureSelector``, and either may be a step behind a scaler.
-    """
-    hidden, work = False, ""
-    for frame in _own_frames():
-        module, name = frame.f_globals.get("__name__") or "", frame.f_code.co_qualname
-        if (module, name) in _BEGINNINGS:
-            hidden = hidden or work.partition(".")[0] not in _RUNNERS
-        elif module.startswith("joblib."):
-            if name in _BATCHES:
-                hidden = True
-            elif name == "Parallel.__call__":
-                # The work is done on the spot, or the worker began a further round of it.
-                hidden = False
-        elif module.partition(".")[0] not in ("threading", "multiprocessing", "concurrent"):
-            work = f"{module}.{name}"
-    return hidden
+def _is_estimator(value: Any) -> bool:
+    return hasattr(type(value), "fit")
 
 
-def _unknown(frame: Any) -> str | None:
-    """Return the name of a call that may do anything with what it fits; None if it is the user's, or does not.
+def _is_own_type(kind: type) -> bool:
+    return kind.__module__.startswith("oversafe.")
 
-    A function of the user's own file is read by the user alone. What has a method ``fit`` is a wrapper, whosever it is.
-    """
-    module, name = frame.f_globals.get("__name__") or "", frame.f_code.co_qualname
-    package = module.partition(".")[0]
-    if package in ("oversafe", "joblib") or package in _RUNNERS or package in sys.stdlib_module_names:
+
+def _module(frame: Any) -> str:
+    return frame.f_globals.get("__name__") or ""
+
+
+def _package(frame: Any) -> str:
+    return _module(frame).partition(".")[0]
+
+
+def _name(frame: Any, first: Any) -> str | None:
+    """Return what a user would call a call of a package."""
+    if _is_estimator(first) and "." in frame.f_code.co_qualname and not _is_own_type(type(first)):
+        return type(first).__name__
+    name = frame.f_code.co_qualname
+    return None if name.startswith("_") or "<" in name else f"{_package(frame)}.{name}"
+
+
+def _add_costly(first: Any, found: _Around) -> None:
+    for base in type(first).__mro__:
+        if base.__module__.startswith("sklearn.") and base.__name__ in _COSTLY:
+            found.costly.pop(_COSTLY[base.__name__], None)
+            found.costly[_COSTLY[base.__name__]] = first
+
+
+# ------------------------------------------------------------------------------------------------- pipelines
+
+
+def _is_plumbing(frame: Any, first: Any, fitted: list[Any]) -> bool:
+    """Return whether a call is how a pipeline of scikit-learn's or imbalanced-learn's own class calls a step."""
+    modules = [sys.modules.get(name) for name in _PLUMBING]
+    if not any(module is not None and frame.f_globals is vars(module) for module in modules):
+        return False
+    kinds = [getattr(module, "Pipeline", None) for module in modules[:2]]
+    kinds.append(getattr(modules[3], "NotMemorizedFunc", None))
+    return type(first) in kinds or any(first is each for each in fitted)
+
+
+def _add_steps(first: Any, fitted: list[Any], found: _Around) -> None:
+    if any(first is each for each in fitted) or not hasattr(first, "steps"):
+        return
+    steps = [step for _, step in first.steps if step is not None and step != "passthrough"]
+    places = [i for i, step in enumerate(steps) if any(step is each for each in fitted)]
+    # A step that is nowhere was copied, and nobody knows what of.
+    for step in steps[: places[-1]] if places else [first]:
+        proven = getattr(getattr(step, "guarantee_", None), "status", "") == "proven"
+        (found.paid if proven else found.steps).append(type(step).__name__)
+    fitted.append(first)
+
+
+# --------------------------------------------------------------------------------------------------- workers
+
+
+def _is_main() -> bool:
+    process = sys.modules.get("multiprocessing.process")
+    main = threading.get_ident() == threading.main_thread().ident
+    return main and (process is None or process.parent_process() is None)
+
+
+def _is_handed_out(frame: Any) -> bool:
+    """Return whether a call of this package is work that it handed out itself, seen from the worker."""
+    code, caller = frame.f_code, frame.f_back
+    inner = code.co_name.startswith("_") or "<locals>" in code.co_qualname
+    return inner and not _is_main() and caller is not None and _package(caller) == "joblib"
+
+
+def _is_own_parallel(frames: list[Any], owners: list[Owner]) -> bool:
+    """Return whether joblib runs work of this package on the spot."""
+    for frame, owner in zip(frames, owners, strict=True):
+        if _package(frame) != "joblib":
+            return owner == "oversafe"
+    return False
+
+
+def _has_known_beginning(frames: list[Any]) -> bool:
+    """Return whether all calls are on the stack: it begins with a program, or with a thread of the page's server."""
+    if _is_main():
+        return frames[-1].f_code.co_name == "<module>" or _module(frames[-1]) == "runpy"
+    return next((name for name in map(_package, reversed(frames)) if name != "threading"), "") == "streamlit"
+
+
+# ------------------------------------------------------------------------------------------------ whose code
+
+
+def _owners(frames: list[Any]) -> list[Owner]:
+    """Return whose code each call is; what cannot be told is unknown."""
+    owners: list[Owner] = []
+    roots = _own_roots()
+    caller: Owner = "python"
+    for frame in reversed(frames):
+        caller = _owner(frame, caller, roots)
+        owners.append(caller)
+    return owners[::-1]
+
+
+def _owner(frame: Any, caller: Owner, roots: set[Path]) -> Owner:
+    name, file = _module(frame), frame.f_code.co_filename
+    if file.startswith("<frozen "):
+        return "python" if _package(frame) in sys.stdlib_module_names else "unknown"
+    # Text that was run in a module has no file of its own.
+    file = file if _owner_of_file(file) is not None else frame.f_globals.get("__file__") or ""
+    owner = _owner_of_file(file)
+    if owner not in ("user", None):
+        return owner
+    if name == "__main__":
+        return "user"
+    if owner is None:
+        # A module in an archive, or frozen into a program; else text, which belongs to whoever runs it.
+        in_module = name in sys.modules and frame.f_globals is vars(sys.modules[name])
+        return "unknown" if in_module or caller in ("oversafe", "unknown") else "user"
+    root = _import_root(file, name)
+    if caller == "tester" and root is not None:
+        # What a test runner calls is the user's, and so is what lies beside it.
+        roots.add(root)
+    return "user" if root in roots and not _holds_installed(root) else "unknown"
+
+
+@cache
+def _owner_of_file(file: str) -> Owner | None:
+    """Return whose code a file is, "user" if it may be; None where there is no such file."""
+    if not Path(file).is_absolute() or not Path(file).is_file():
         return None
-    first = frame.f_locals.get(frame.f_code.co_varnames[0]) if frame.f_code.co_argcount else None
-    bases = type(first).__mro__
-    # A function that takes a model is no wrapper, a method of one is; whoever derives from ours answers for it.
-    wraps = hasattr(type(first), "fit") and name.rpartition(".")[0] in (c.__qualname__ for c in bases)
-    wraps = wraps and not any(c.__module__.startswith("oversafe.") for c in bases)
-    if package in ("sklearn", "imblearn"):
-        known = name in _HARMLESS.get(module, ())
-    else:
-        installed = {"site-packages", "dist-packages"} & set(PurePath(frame.f_code.co_filename).parts)
-        # Programs have names such as __main__, wherever they are installed.
-        known = not wraps and (package.startswith("__") or not installed)
-    return None if known else type(first).__name__ if wraps else package
+    path = Path(file).resolve()
+    if path.is_relative_to(_PACKAGE):
+        return "oversafe"
+    if below := [i for i, part in enumerate(path.parts) if part in _INSTALLED]:
+        package = path.parts[below[-1] + 1].removesuffix(".py")
+        return "tester" if package in _TESTERS else "runner" if package in _RUNNERS else "unknown"
+    return "python" if path.is_relative_to(_LIBRARY) else "user"
 
 
-def _limit(frame: Any) -> str | None:
-    """Return how a call of scikit-learn or imbalanced-learn limits what it fits, None where it does not."""
-    if not any(package in frame.f_code.co_filename for package in ("sklearn", "imblearn")):
-        return None
-    name, local = frame.f_code.co_qualname, frame.f_locals
-    if name in _BY_FOLDS and type(local.get("cv")).__name__ not in _BY_PLACE:
-        return _FOLDED
-    # Cross-validation alone fits with no settings; a search gives some.
-    if name == "_fit_and_score" and local.get("parameters") is not None:
-        return TUNED
-    if name == "_parallel_build_estimators":
-        return _REPEATED if getattr(local.get("ensemble"), "bootstrap", False) else _ENCODED
-    # What the first models say is there when the last one is fitted.
-    if name == "_BaseStacking.fit" and "X_meta" in local:
-        return _STACKED
-    # Without cross-validation the further columns are the labels, which are part of the record.
-    if name == "_BaseChain.fit" and getattr(local.get("self"), "cv", None) is not None:
-        return _FED_BACK
-    return _CALLS.get(name)
+@cache
+def _import_root(file: str, name: str) -> Path | None:
+    """Return the folder that a module was imported from."""
+    path = Path(file).resolve().with_suffix("")
+    path = path.parent if path.name == "__init__" else path
+    parts = name.split(".")
+    return path.parents[len(parts) - 1] if list(path.parts[-len(parts) :]) == parts else None
 
 
-def _earlier_steps() -> list[Any]:
-    """Return the steps of the pipelines that are being fitted which come before this fit."""
-    found: list[Any] = []
-    seen: set[int] = set()
-    for frame in _frames():
-        if frame.f_code.co_name not in ("_fit", "fit", "fit_transform", "fit_resample", "fit_predict"):
-            continue
-        pipeline = frame.f_locals.get("self")
-        if (
-            "pipeline" not in frame.f_code.co_filename
-            or not hasattr(pipeline, "steps")
-            or id(pipeline) in seen
-        ):
-            continue
-        seen.add(id(pipeline))
-        # The earlier steps are fitted one after the other in `_fit`, the last one in the caller.
-        place = (
-            frame.f_locals.get("step_idx", 0) if frame.f_code.co_name == "_fit" else len(pipeline.steps) - 1
-        )
-        found += [step for _, step in pipeline.steps[:place]]
-    return found
+def _own_roots() -> set[Path]:
+    """Return from where a user's own modules are imported: the program's folder, the current one, and usual ones."""
+    program = getattr(sys.modules.get("__main__"), "__file__", None)
+    folders = {_FOLDER, _FOLDER if program is None else Path(program).resolve().parent}
+    return {folder / part for folder in folders for part in ("", "src", "tests")}
 
 
-def _is_proven(step: Any) -> bool:
-    return getattr(getattr(step, "guarantee_", None), "status", "") == "proven"
-
-
-def _learning(step: Any) -> list[str]:
-    """Return a step's name, or those of the steps in it, where they may look at more than one row at a time."""
-    if step is None or isinstance(step, str) or _is_proven(step):
-        return []
-    name = type(step).__name__
-    if not type(step).__module__.startswith("sklearn."):
-        return [name]
-    if name == "Pipeline":
-        return [each for _, inner in step.steps for each in _learning(inner)]
-    if name == "FeatureUnion":
-        return [each for _, inner in step.transformer_list for each in _learning(inner)]
-    if name == "ColumnTransformer":
-        # A function may choose columns by their values.
-        chosen = [name] if any(callable(columns) for _, _, columns in step.transformers) else []
-        inside = [inner for _, inner, _ in step.transformers] + [step.remainder]
-        return chosen + [each for inner in inside for each in _learning(inner)]
-    if name == "FunctionTransformer":
-        func = step.func
-        alone = func is None or (isinstance(func, np.ufunc) and func.signature is None and not step.kw_args)
-    elif name == "SimpleImputer":
-        # An indicator, or leaving out what is empty, makes the number of columns depend on the rows.
-        alone = step.strategy == "constant" and step.keep_empty_features and not step.add_indicator
-    else:
-        alone = name in _ROW_BY_ROW
-    return [] if alone else [name]
+@cache
+def _holds_installed(folder: Path) -> bool:
+    """Return whether packages were installed into a folder, from which the user's own cannot be told."""
+    return any(folder.glob("*.dist-info"))

@@ -15,8 +15,8 @@ from oversafe._core.checks import check_choice, check_count
 from oversafe._core.errors import InputError
 from oversafe._core.text import MOST_NAMES, listed
 from oversafe.data.bins import Bins
-from oversafe.data.cells import FileFormat, cell_key
-from oversafe.data.column import Column, as_number
+from oversafe.data.cells import FileFormat, as_number, cell_key
+from oversafe.data.column import Column
 from oversafe.data.domain_warnings import warn_of_columns, warn_of_labels
 from oversafe.data.encode import column_codes, column_values, domain_codes
 from oversafe.data.labels import check_class_spellings, check_labels, declared_classes

@@ -12,9 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api import types
 
-from oversafe.data.cells import is_marker
-from oversafe.data.column import RESOLUTIONS, Column, as_number
-from oversafe.data.dates import as_date
+from oversafe.data.cells import as_date, as_number, is_marker
+from oversafe.data.column import RESOLUTIONS, Column
 from oversafe.privacy.accountant import Accountant
 
 # The cells of the vote: what a value needs to be written down exactly.

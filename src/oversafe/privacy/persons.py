@@ -14,9 +14,7 @@ from pandas.api import types
 
 from oversafe._core.checks import check_count
 from oversafe._core.errors import InputError
-from oversafe.data.cells import read_number
-from oversafe.data.column import as_number
-from oversafe.data.dates import as_date
+from oversafe.data.cells import as_date, as_number, read_number
 from oversafe.data.domain_warnings import warn_of_persons
 from oversafe.data.schema import Schema
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, cast
 
@@ -20,14 +21,16 @@ from sklearn.utils.validation import check_is_fitted
 from oversafe._core.checks import check_choice, check_count, check_pandas, check_random_state
 from oversafe._core.errors import InputError
 from oversafe.data.cells import places_of, was_read_by
-from oversafe.data.column import as_cells, as_frame, as_series, value_keys
+from oversafe.data.column import as_cells, as_frame, as_series
 from oversafe.data.infer_objects import are_dates, as_objects
 from oversafe.data.labels import as_labels, check_labels, in_order
+from oversafe.data.rows.values import value_keys
 from oversafe.data.schema import Schema, check_given_schema, check_table, features_of, texts_read
 from oversafe.privacy.call_context import context_of, warn_if_tuned
 from oversafe.privacy.guarantee import STRICT, UNLABELLED, Guarantee
 from oversafe.privacy.ledger.ledger import pay
 from oversafe.privacy.persons import check_persons, limit_rows
+from oversafe.protect.explanations import Explanation
 
 Material = tuple[pd.DataFrame, pd.Series]
 # imbalanced-learn's words for balance, of those that make sense where all rows are new.
@@ -53,6 +56,11 @@ class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
 
     guarantee_: Guarantee
     schema_: Schema
+    # What it says of itself: its name on the command line, in comparisons and on the page; what it does and promises;
+    # and the extra of oversafe that it needs.
+    method_name: ClassVar[str] = ""
+    explanation: ClassVar[Explanation | None] = None
+    extra: ClassVar[str] = ""
     # Whether it has a promise, and for records alone; one for persons shows in its parameter rows_per_person.
     _promises_records: ClassVar[bool] = False
     # Told what is being done and the share that is done; set by whoever wants to show it.
@@ -411,24 +419,22 @@ def _class_place(classes: list[Any], label: Any) -> int:
     return place
 
 
+@dataclass(eq=False, repr=False)
 class Shape:
     """How X and y were given: their types, names and dtypes."""
 
-    def __init__(
-        self, kind: str, columns: Any, dtype: Any, label_kind: str, label_name: Any, label_dtype: Any
-    ):
-        self.kind = kind
-        self.columns = columns
-        # Of arrays and sparse matrices; by name for the columns of a frame that have one to come back to.
-        self.dtype = dtype
-        self.label_kind = label_kind
-        self.label_name = label_name
-        self.label_dtype = label_dtype
-        # Arrow's texts and times have names that pandas reads as those of its own.
-        self.arrow: dict[str, Any] = {}
-        # The columns of objects, and those among them that hold days.
-        self.objects: list[str] = []
-        self.dates: list[str] = []
+    kind: str
+    columns: Any
+    # Of arrays and sparse matrices; by name for the columns of a frame that have one to come back to.
+    dtype: Any
+    label_kind: str
+    label_name: Any
+    label_dtype: Any
+    # Arrow's texts and times have names that pandas reads as those of its own.
+    arrow: dict[str, Any] = field(default_factory=dict, init=False)
+    # The columns of objects, and those among them that hold days.
+    objects: list[str] = field(default_factory=list, init=False)
+    dates: list[str] = field(default_factory=list, init=False)
 
     @classmethod
     def of(cls, X: Any, y: Any) -> Shape:

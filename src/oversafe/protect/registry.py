@@ -1,7 +1,8 @@
-"""The protectors by the names that the command line knows."""
+"""The protectors by the names that they give themselves, and what they say of themselves."""
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
@@ -11,10 +12,12 @@ from sklearn.base import BaseEstimator
 
 from oversafe import protect
 from oversafe._core.errors import InputError
+from oversafe._core.plugins import load
 from oversafe.data.schema import Schema
 from oversafe.privacy.ledger.ledger import DatasetLedger
 from oversafe.privacy.persons import check_persons
 from oversafe.protect.base import Protector
+from oversafe.protect.explanations import Explanation
 from oversafe.protect.external import check_class, own_method
 
 # Other packages name their methods in this group of entry points.
@@ -22,34 +25,13 @@ PLUGINS = "oversafe.protectors"
 # The plugins that were warned of: they are looked up several times in a process.
 _warned: set[tuple[str, str]] = set()
 
+# What the room exports, by the names that the classes give themselves, in that order: the recommended method first.
 METHODS: Mapping[str, type[Protector]] = {
-    "mixture": protect.PrivateMixture,
-    "aim": protect.AIM,
-    "mst": protect.MST,
-    "gem": protect.GEM,
-    "histograms": protect.HistogramSynthesizer,
-    "privbayes": protect.PrivBayes,
-    "dpgan": protect.DPGAN,
-    "pategan": protect.PATEGAN,
-    "private-smote": protect.PrivateSMOTE,
-    "gaussian-copula": protect.GaussianCopula,
-    "bayesian-network": protect.BayesianNetwork,
-    "nhs-sanitizer": protect.NHSSanitizer,
-    "k-anonymizer": protect.KAnonymizer,
-    "smote-dp": protect.SMOTEDP,
-    "umap-smotenc": protect.UMAPSMOTENC,
-    "ctgan": protect.CTGAN,
-    "tvae": protect.TVAE,
-    "copulagan": protect.CopulaGAN,
-    "smote": protect.SMOTE,
-    "smotenc": protect.SMOTENC,
-    "borderline-smote": protect.BorderlineSMOTE,
-    "adasyn": protect.ADASYN,
-    "svm-smote": protect.SVMSMOTE,
-    "kmeans-smote": protect.KMeansSMOTE,
-    "random-over": protect.RandomOverSampler,
-    "random-under": protect.RandomUnderSampler,
+    kind.method_name: kind
+    for kind in (getattr(protect, name) for name in protect.__all__)
+    if isinstance(kind, type) and issubclass(kind, Protector) and kind.method_name
 }
+RECOMMENDED = next(iter(METHODS))
 
 
 def plugins() -> dict[str, EntryPoint]:
@@ -83,14 +65,7 @@ def method_class(method: str) -> type[Any]:
     if method in METHODS:
         return METHODS[method]
     point = plugins()[method]
-    try:
-        kind = point.load()
-    except Exception as error:
-        # Whatever somebody else's code raises: it is theirs to mend, and no defect of ours.
-        raise InputError(
-            f"the plugin {method!r} ({point.value}) cannot be loaded ({type(error).__name__}: {error}); mend or "
-            "uninstall it"
-        ) from error
+    kind = load(method, point)
     check_class(method, kind)
     return kind
 
@@ -100,6 +75,40 @@ def promises(method: Any) -> bool:
     kind = method_class(method) if isinstance(method, str) else type(method)
     settings = kind._get_param_names() if issubclass(kind, BaseEstimator) else ()
     return "rows_per_person" in settings or getattr(kind, "_promises_records", False)
+
+
+def settings_of(method: str) -> dict[str, Any]:
+    """Return the settings of a method with their defaults, but for those that every command has."""
+    parameters = inspect.signature(method_class(method)).parameters
+    return {
+        name: parameter.default
+        for name, parameter in parameters.items()
+        if name not in ("schema", "random_state", "n_jobs", "ledger")
+    }
+
+
+def explain(method: str) -> str:
+    """Return what a method does, promises and does not promise, and the settings it takes."""
+    kind = method_class(method)
+    lines = [f"{method} ({kind.__name__})", "", *explained(method)]
+    settings = [f"{name}={default!r}" for name, default in settings_of(method).items()]
+    lines += ["", "Settings (change one with --set NAME=VALUE): " + ", ".join(settings)]
+    return "\n".join(lines)
+
+
+def explained(method: str) -> list[str]:
+    """Return what a method does, promises and does not promise, in lines with empty ones between them."""
+    kind = method_class(method)
+    known = getattr(kind, "explanation", None)
+    if not isinstance(known, Explanation):
+        return [(inspect.getdoc(kind) or kind.__name__).partition("\n\n")[0]]
+    return [
+        f"What it does: {known.does}",
+        "",
+        f"What it promises: {known.promises}",
+        "",
+        f"What it does not promise: {known.does_not}",
+    ]
 
 
 def make_protector(
@@ -121,7 +130,7 @@ def make_protector(
     kind = method_class(method)
     accepted = kind._get_param_names()
     if epsilon is not None and "epsilon" not in accepted:
-        raise InputError(f"the method {method!r} takes no epsilon; leave it out, or use 'mixture'")
+        raise InputError(f"the method {method!r} takes no epsilon; leave it out, or use {RECOMMENDED!r}")
     if quasi_identifiers and "quasi_identifiers" not in accepted:
         raise InputError(f"the method {method!r} takes no quasi-identifiers; leave them out")
     if balance and "sampling_strategy" not in accepted:
@@ -130,7 +139,7 @@ def make_protector(
         if "rows_per_person" not in accepted:
             raise InputError(
                 f"the method {method!r} does not limit the rows of a person; leave --rows-per-person out, or use "
-                "'mixture'"
+                f"{RECOMMENDED!r}"
             )
         if (set_too := (settings or {}).get("rows_per_person", rows_per_person)) != rows_per_person:
             raise InputError(

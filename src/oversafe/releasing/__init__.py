@@ -1,1 +1,5 @@
-"""From a file to a protected file."""
+"""From a table to a protected release of it: read, describe, protect, write, sign, charge."""
+
+from oversafe.releasing.run import Release, release
+
+__all__ = ["Release", "release"]

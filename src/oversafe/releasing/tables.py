@@ -1,4 +1,4 @@
-"""The tables that the commands read: which columns and rows of them are used."""
+"""Which columns and rows of a table are used, and what is said of the others."""
 
 from __future__ import annotations
 
@@ -8,22 +8,15 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
-import typer
+import pandas as pd
 
 from oversafe._core.errors import InputError
 from oversafe._core.text import counted
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from oversafe.data import Schema
-
-DropUnlabelledOption = Annotated[
-    bool,
-    typer.Option("--drop-unlabelled", help="Leave out rows without a label, such as a totals line."),
-]
+from oversafe.data import Schema
+from oversafe.data.io.declared import filled
+from oversafe.data.io.files import read_declared
 
 _TOTALS = re.compile(
     r"\W*((zwischen|gesamt|end)?summe|gesamt|insgesamt|(grand |sub)?-?total\w*|sum|somme|suma|totaal|totale?)\b.*",
@@ -59,9 +52,6 @@ def read_by_schema(
     **written
         How the file is written, in place of what the schema says.
     """
-    from oversafe.data.io.declared import filled
-    from oversafe.data.io.files import read_declared
-
     name = schema.label
     frame, odd = read_declared(source, schema, **written, drop=drop, gaps=[] if name is None else [name])
     place, rows, said = places(frame, source), list(range(len(frame))), []
@@ -82,13 +72,6 @@ def read_by_schema(
     if strict and odd:
         raise odd[0].refusal(place)
     return frame, [cells.sentence(place) for cells in odd] + said, lambda row: place(rows[row])
-
-
-def given_label(label: str | None, command: str) -> str:
-    """Return the label, or refuse a command without it, in the same words everywhere."""
-    if label is None:
-        raise InputError(f"--label is missing; name the column that holds the class: {command}")
-    return label
 
 
 def left_out(

@@ -66,7 +66,7 @@ def advice(
         if unheard:
             steps.append(_have_vouched(voucher, release))
         steps.append(Step(_proven_instead(guarantee, unheard), tuple(_commands(guarantee, facts, settings))))
-        if any(f.result.name == "ReconSMOTE" and f.certain_records for f in findings):
+        if any(f.attack.about.reads == "computed" and f.certain_records for f in findings):
             steps.append(
                 Step(
                     "If the rows were only meant to help a model learn, oversample inside the training, after the "

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import pandas as pd
 from markupsafe import Markup, escape
 
-from oversafe._core.text import shorten
-from oversafe.auditing.formatting import cell, percent, percent_range
+from oversafe._core.text import percent, percent_range, shorten
+from oversafe.attack.base import SuccessRate
+from oversafe.auditing.formatting import cell
 from oversafe.auditing.picture import READ_BACK, REAL, RELEASED, SHOWN
 from oversafe.auditing.verdict import EXPOSED_FROM, Level
-from oversafe.report.baselines import Rate
 from oversafe.report.plane import Plane
 
 _LAMPS: Sequence[tuple[Level, int]] = (("exposed", 17), ("unproven", 45), ("protected", 73))
@@ -51,7 +51,7 @@ def strip(share: float, interval: tuple[float, float] | None, role: str, *, limi
     )
 
 
-def rate_rows(bars: Sequence[Rate], *, limit: bool = False) -> list[dict[str, object]]:
+def rate_rows(bars: Sequence[SuccessRate], *, limit: bool = False) -> list[dict[str, object]]:
     """Return bars as rows of a chart: a label, a drawing and the figures in words."""
     return [
         {

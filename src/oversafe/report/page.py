@@ -15,42 +15,27 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup, escape
 
-from oversafe._core.text import shorten, showable
-from oversafe.attack.base import AttackResult
+from oversafe._core.text import percent, percent_range, shorten, showable
+from oversafe.attack.base import QUESTIONS, AttackResult, SuccessRate
+from oversafe.attack.class_tables import ANOTHER_LABEL
+from oversafe.attack.registry import all_attacks
 from oversafe.auditing.anonymisation_criteria import CRITERIA, MEANINGS, assess
-from oversafe.auditing.formatting import cell, estimated_cell, percent, percent_range, told_risk
+from oversafe.auditing.formatting import cell, estimated_cell, told_risk
 from oversafe.auditing.picture import REAL
-from oversafe.auditing.plan.attack_steps import ANOTHER_LABEL
 from oversafe.auditing.plan.not_run import by_attack
 from oversafe.auditing.run import FORMAT_VERSION, Audit
 from oversafe.auditing.verdict import EXPOSED_FROM, Finding, copies_of_largest, records_read_out
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.privacy.meaning import allows
 from oversafe.report.advice import advice
-from oversafe.report.baselines import rates, rates_by_secret
 from oversafe.report.charts import rate_rows, records_chart, strip, traffic_light
-from oversafe.report.words import GLOSSARY, MEANING, words_for
+from oversafe.report.glossary import GLOSSARY, MEANING
 
 _MOST_ROWS = 25
 _MOST_COLUMNS = 16
 _MOST_CLASSES = 8
+_MOST_SECRETS = 12
 _ANSWERS = {"shown": "possible", "some": "some gain", "none": "no success", "unchecked": "not checked"}
-# What no audit of a file can see, whatever tables it is given.
-_NEVER_CHECKED = (
-    (
-        "Membership games (GroundHog, ShadowClassifier)",
-        "they run the method itself many times, with and without a person, so they need the method and not its output. "
-        "In Python: GroundHog().run(protector, X, y).",
-    ),
-    (
-        "Several releases of the same people",
-        "each was looked at alone. What they tell together is bounded by a budget only.",
-    ),
-    (
-        "Attackers with other knowledge",
-        "registers, leaks, or people who know a person well. Only a proven guarantee speaks about them.",
-    ),
-)
 
 
 def audit_page(audit: Audit) -> str:
@@ -117,13 +102,33 @@ def section(audit: Audit, prefix: str = "finding") -> dict[str, Any]:
         "limits": audit.limits,
         "warnings": [_sentence(warning) for warning in audit.warnings],
         "not_run": {showable(name): showable(reason) for name, reason in by_attack(audit.not_run)},
-        "never": _NEVER_CHECKED,
+        "never": _never_checked(),
         "advice": advice(level, audit.findings, audit.guarantee, audit.facts, audit.settings, audit.voucher),
         "command": showable(str(audit.settings.get("command", ""))),
         "settings": _flat(audit.settings),
         "seconds": audit.seconds,
         "version": FORMAT_VERSION,
     }
+
+
+def _never_checked() -> tuple[tuple[str, str], ...]:
+    """Return what no audit of a file can see, whatever tables it is given, and why."""
+    games = [type(own).__name__ for own in all_attacks() if "generator" in own.about.needs]
+    return (
+        (
+            f"Membership games ({', '.join(games)})",
+            "they run the method itself many times, with and without a person, so they need the method and not its "
+            f"output. In Python: {games[0]}().run(protector, X, y).",
+        ),
+        (
+            "Several releases of the same people",
+            "each was looked at alone. What they tell together is bounded by a budget only.",
+        ),
+        (
+            "Attackers with other knowledge",
+            "registers, leaks, or people who know a person well. Only a proven guarantee speaks about them.",
+        ),
+    )
 
 
 def table(frame: pd.DataFrame) -> dict[str, Any] | None:
@@ -160,15 +165,16 @@ def _is_grave(finding: Finding) -> bool:
 
 
 def _finding(found: Finding, anchor: str) -> dict[str, Any]:
-    result = found.result
+    result, about = found.result, found.attack.about
     hit = found.certain_records > 0 or result.interval[0] >= EXPOSED_FROM
-    bars = rate_rows(rates(result))
+    bars = rate_rows(found.attack.rates(result))
     return {
         "anchor": anchor,
         "name": result.name,
         "class": result.details.get("class", ""),
         "of": "rows under" if result.details.get("class") == ANOTHER_LABEL else "class",
-        "words": words_for(result.name, result.threat),
+        "about": about,
+        "question": about.question or QUESTIONS[result.threat],
         "criteria": CRITERIA[result.threat],
         "headline": showable(found.headline),
         "warning": _sentence(result.details.get("warning", "")),
@@ -178,7 +184,7 @@ def _finding(found: Finding, anchor: str) -> dict[str, Any]:
         "interval_text": percent_range(*result.interval),
         "strip": strip(result.risk, result.interval, "hit" if hit else "attack", limit=True),
         "rates": bars,
-        "by_secret": rate_rows(rates_by_secret(result), limit=True),
+        "by_secret": rate_rows(_rates_by_secret(result), limit=True),
         "chart": None if found.points is None else _chart(found.points),
         "record": None if found.record is None else _record(found.record),
         "gravest": False,
@@ -190,6 +196,18 @@ def _finding(found: Finding, anchor: str) -> dict[str, Any]:
             if isinstance(value, str | int | float | np.number) and key not in ("class", "warning")
         ],
     }
+
+
+def _rates_by_secret(result: AttackResult) -> list[SuccessRate]:
+    """Return the risk of each column whose values were guessed, the most exposed first."""
+    evidence = result.evidence
+    if result.threat != "attribute" or not {"secret", "risk", "low", "high"} <= set(evidence.columns):
+        return []
+    rows = evidence[["secret", "risk", "low", "high"]].head(_MOST_SECRETS)
+    return [
+        SuccessRate(str(secret), risk, (low, high), "attack")
+        for secret, risk, low, high in rows.itertuples(index=False)
+    ]
 
 
 def _rows_told(result: AttackResult) -> str:
@@ -245,7 +263,7 @@ def _real_records(audit: Audit) -> int | None:
     """
     if any(f.result.details.get("class") == ANOTHER_LABEL and f.certain_records for f in audit.findings):
         return None
-    attacked = [f.result.details for f in audit.findings if f.result.name == "ReconSMOTE"]
+    attacked = [f.result.details for f in audit.findings if f.attack.about.reads == "computed"]
     if not attacked or any("distinct_real" not in details for details in attacked):
         return None
     return sum(int(details["distinct_real"]) for details in attacked)

@@ -6,13 +6,13 @@ import textwrap
 
 from rich.text import Text
 
-from oversafe._core.text import shorten, showable
-from oversafe.auditing.formatting import percent_range, told_risk
-from oversafe.auditing.plan.attack_steps import ANOTHER_LABEL, rows_in_words
+from oversafe._core.text import percent_range, shorten, showable
+from oversafe.attack.class_tables import ANOTHER_LABEL, rows_in_words
+from oversafe.auditing.formatting import told_risk
 from oversafe.auditing.plan.not_run import by_attack
 from oversafe.auditing.run import Audit
 from oversafe.report.advice import advice
-from oversafe.report.words import MEANING
+from oversafe.report.glossary import MEANING
 
 _STYLES = {"exposed": "bold red", "unproven": "bold yellow", "protected": "bold green"}
 # What mail programs do not wrap again.

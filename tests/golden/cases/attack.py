@@ -204,6 +204,14 @@ for _name, _each in LINKAGE.items():
     case(f"attack/{_name}", partial(_linkage, _name, _each), covers=(f"attack.{_name}",))
 
 
+@case("attack/RareValues", covers=("attack.RareValues",), quick=True)
+def _rare_values(out: Output) -> None:
+    release, real, holdout = _three_tables()
+    for name, made in {"fresh": release, "handed out": real.sample(frac=0.8, random_state=0)}.items():
+        out.attack(attack.RareValues().run(made, real, holdout), name)
+        out.attack(attack.RareValues().run(made, real), f"{name}, no holdout")
+
+
 @case("attack/ClosestRecord", covers=("attack.ClosestRecord",))
 def _closest(out: Output) -> None:
     release, real, holdout = _three_tables()

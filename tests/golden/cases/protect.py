@@ -14,8 +14,8 @@ import pandas as pd
 from sklearn.cluster import KMeans
 
 from oversafe import protect
-from oversafe.protect.explanations import explain
-from oversafe.protect.registry import METHODS, make_protector, method_names
+from oversafe.protect.registry import METHODS, explain, make_protector, method_names
+from oversafe.releasing import release
 from tests.golden.case import case
 from tests.golden.output import Output
 from tests.golden.tables import cancer, declared, mixed, numeric, sampled, with_persons
@@ -76,6 +76,10 @@ PRIVATE = {
         {"n_bins": 4, "n_rounds": 1, "n_votes": 10, "n_teachers": 5}, needs=("opacus",), narrow=True
     ),
 }
+for _kind in METHODS.values():
+    # A new one has its defaults until it is given other settings here.
+    if not any(_kind.__name__ in known for known in (SAMPLERS, MODELS, PRIVATE)):
+        (SAMPLERS if issubclass(_kind, protect.Sampler) else MODELS)[_kind.__name__] = Method()
 # The default tier compares one case of each of these.
 QUICK = {
     "SMOTE",
@@ -417,6 +421,31 @@ def _by_name(out: Output) -> None:
         balance = issubclass(kind, protect.Synthesizer)
         out.number(name, make_protector(name, epsilon=epsilon, balance=balance, random_state=1, **asks))
         out.text(f"explained, {name}", explain(name))
+
+
+@case("protect/releases of a table in memory", covers=("releasing.release", "releasing.Release"), quick=True)
+def _released(out: Output) -> None:
+    real, _ = cancer()
+    schema = declared(real.drop(columns="diagnosis"), real["diagnosis"])
+    for name, given in {
+        "histograms": {"epsilon": 1.0, "schema": schema, "rows": 90},
+        "mixture": {"epsilon": 9.0, "balance": True, "drop": ["mean_area"], "settings": {"n_steps": 20}},
+        "private-smote": {"quasi_identifiers": ["mean_area"], "drop_unlabelled": True},
+    }.items():
+        notes: list[str] = []
+        made = release(real, "diagnosis", method=name, random_state=0, on_note=notes.append, **given)
+        out.table(name, made.table)
+        out.guarantee(made.guarantee, name)
+        out.number(f"{name}, settings", dict(made.settings))
+        out.number(f"{name}, shuffled", made.shuffled)
+        out.text(f"{name}, notes", notes)
+    for name, given in {
+        "label": {"label": None},
+        "strict": {"strict": True},
+        "rows": {"method": "smote", "rows": 9},
+        "left out": {"drop": ["x"]},
+    }.items():
+        out.error(name, partial(release, real, **{"label": "diagnosis", **given}))
 
 
 @case("protect/the embedded data set", covers=("protect.SMOTE", "protect.GaussianCopula"))

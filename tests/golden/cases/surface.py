@@ -12,7 +12,7 @@ import oversafe
 from oversafe.cli.program import _command
 from tests.golden.case import case
 from tests.golden.coverage import ROOMS
-from tests.golden.output import Output
+from tests.golden.output import Output, is_value_object
 
 # They have their own constructors from exceptions, and nothing else.
 _WITHOUT_SIGNATURE = Warning
@@ -67,7 +67,7 @@ def _room(room: str, out: Output) -> None:
         out.number(f"{name}, members", members(own))
         if not issubclass(own, _WITHOUT_SIGNATURE):
             out.number(name, parameters(own))
-        if dataclasses.is_dataclass(own):
+        if is_value_object(own):
             out.number(f"{name}, fields", [each.name for each in dataclasses.fields(own)])
         if hasattr(own, "get_params") and not inspect.isabstract(own):
             out.number(f"{name}, defaults", own().get_params())

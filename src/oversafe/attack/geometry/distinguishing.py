@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from time import perf_counter
 from typing import Any, Literal
 
 import numpy as np
 
 from oversafe._core.errors import InputError
-from oversafe.attack.base import Attack, AttackResult, wilson_interval
+from oversafe._core.text import listed, percent
+from oversafe.attack.base import ONLY_THE_FILE, About, Attack, AttackResult, Earlier, wilson_interval
+from oversafe.attack.class_tables import ClassTables, too_few
 from oversafe.attack.copies import difference_interval
 from oversafe.attack.geometry.decimals import told_by_decimals
 from oversafe.attack.geometry.noise import lines_at_their_error
 from oversafe.attack.geometry.prepared import prepare
 from oversafe.attack.geometry.recovery import find_records
 from oversafe.attack.geometry.shapes.lines import Lines, find_lines, neighbors_to_search
-from oversafe.attack.geometry.shapes.points import BoolArray, IntArray, Points, as_frame, read_points
+from oversafe.attack.geometry.shapes.points import EXACT, BoolArray, IntArray, Points, as_frame, read_points
+from oversafe.data.rows import is_copy
 
 # A row in which this many lines end is real beyond doubt, by the argument of the paper's Theorem 2.
 _CERTAIN = 3
@@ -62,6 +65,7 @@ class DistinguishingResult(AttackResult):
         return found / claimed if claimed else math.nan, found / total if total else math.nan
 
 
+@dataclass(eq=False, repr=False)
 class DistinSMOTE(Attack):
     """Tell the real rows of a table that SMOTE augmented from the synthetic ones.
 
@@ -109,20 +113,29 @@ class DistinSMOTE(Attack):
     (1.0, 1.0)
     """
 
-    def __init__(
-        self,
-        n_neighbors: int | Literal["auto"] = "auto",
-        *,
-        k_neighbors: int = 5,
-        ratio: float | None = None,
-        tolerance: float | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.k_neighbors = k_neighbors
-        self.ratio = ratio
-        self.tolerance = tolerance
-        self.n_jobs = n_jobs
+    about = About(
+        question="Can the real rows be told from the added ones?",
+        attacker=ONLY_THE_FILE,
+        method=(
+            "Added rows lie between others on a line, real ones at its ends. Whoever sees which rows are "
+            "real holds the records of real people."
+        ),
+        risk=(
+            "The share of the real rows that are recognised, less the share of the added rows that are "
+            "taken for real. With the release alone, the share of the rows taken for real that are so "
+            "with certainty."
+        ),
+        threat="distinguishing",
+        needs=("release", "reconstruction"),
+        helped_by=("real",),
+    )
+
+    n_neighbors: int | Literal["auto"] = "auto"
+    _: KW_ONLY
+    k_neighbors: int = 5
+    ratio: float | None = None
+    tolerance: float | None = None
+    n_jobs: int | None = None
 
     def run(self, X: Any, truth: Any = None) -> DistinguishingResult:
         """Label each row of the minority class as real or synthetic.
@@ -217,6 +230,60 @@ class DistinSMOTE(Attack):
             is_real=is_real,
             _point=point,
         )
+
+    def why_not(self, tables: ClassTables, earlier: Earlier) -> str | None:
+        """Return that no real row can be told from added ones, by the real rows or the records computed."""
+        if too_few(tables.release):
+            return ""
+        truth = _truth(tables)
+        found = earlier.get("computed")
+        if truth is not None and truth.all():
+            return "all its rows are real, so there is none to be told from them"
+        if found is not None and (
+            truth is not None
+            or found.details.get("released", 0)
+            or told_by_decimals(tables.release) is not None
+        ):
+            return None
+        if found is not None and found.details.get("tolerance", 0.0) > EXACT and not found.evidence.empty:
+            # Records were read out, so that the sentence below would deny them.
+            return (
+                "its values are rounded, so that real rows, if it has any, cannot be told from added ones as they "
+                "stand"
+            )
+        return "no row of the release was found to be a real record"
+
+    def run_on(self, tables: ClassTables, earlier: Earlier) -> DistinguishingResult | None:
+        """Run it on the released rows, unless none of them is real."""
+        truth = _truth(tables)
+        return None if truth is not None and not truth.any() else self.run(tables.release, truth=truth)
+
+    def headline(self, result: Any, label: str, certain: int = 0) -> str:
+        """Return what a result means, for a reader who does not know the attack."""
+        details = result.details
+        if result.risk <= 0:
+            return f"The rows of class {label!r} do not show which of them are real."
+        if (columns := details.get("told_by_decimals")) and details.get("precision", 1.0) == 1.0:
+            return (
+                f"{details['labelled_real']} rows of class {label!r} have few decimals and "
+                f"{details['labelled_synthetic']} as many as a computer keeps ({listed(columns)}): the "
+                "former are real, the latter were added."
+            )
+        if details["risk_basis"] == "estimate":
+            return (
+                f"{details['certain']} of the {details['labelled_real']} rows of class {label!r} that look real "
+                "are so with certainty: lines of added rows end in them."
+            )
+        return (
+            f"{percent(details['recall'])} of the real rows of class {label!r} are recognised in the released "
+            f"table, and {percent(max(0.0, details['recall'] - result.risk))} of the added ones are taken for real"
+            f"{'; with so few rows that may be chance' if result.interval[0] <= 0 else ''}."
+        )
+
+
+def _truth(tables: ClassTables) -> BoolArray | None:
+    """Return which released rows are real, if that is known."""
+    return None if tables.truth is None else is_copy(tables.release, tables.truth)
 
 
 def _search(points: Points, lines: Lines, n_neighbors: int, n_jobs: int | None) -> list[Lines]:

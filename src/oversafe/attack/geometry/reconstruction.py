@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from time import perf_counter
 from typing import Any, Literal
 
@@ -11,12 +11,22 @@ import numpy as np
 import pandas as pd
 
 from oversafe._core.errors import InputError
-from oversafe.attack.base import Attack, AttackResult, wilson_interval
+from oversafe.attack.base import (
+    ONLY_THE_FILE,
+    About,
+    Attack,
+    AttackResult,
+    Earlier,
+    SuccessRate,
+    wilson_interval,
+)
+from oversafe.attack.class_tables import ClassTables, too_few
 from oversafe.attack.geometry.identify_sampler import recognise
-from oversafe.attack.geometry.matching import EQUAL, match_records
+from oversafe.attack.geometry.matching import match_records
 from oversafe.attack.geometry.noise import lines_at_their_error
 from oversafe.attack.geometry.prepared import prepare
-from oversafe.attack.geometry.recovery import Recovered, find_records
+from oversafe.attack.geometry.recovery import find_records
+from oversafe.attack.geometry.sentences import reconstructed
 from oversafe.attack.geometry.shapes.lines import neighbors_to_search, random_axis
 from oversafe.attack.geometry.shapes.points import (
     BoolArray,
@@ -26,12 +36,8 @@ from oversafe.attack.geometry.shapes.points import (
     as_frame,
     read_points,
 )
-from oversafe.attack.geometry.shapes.segments import WIDTH_OF_SPREAD, shares_of
-
-# Half a unit.
-_WHOLE = 0.5
-# Records are taken to lie within this many times the range of the released values, either side of its middle.
-_WIDEST = 5.0
+from oversafe.attack.geometry.shapes.segments import shares_of
+from oversafe.attack.geometry.values import in_units, names_of, perhaps_filled
 
 
 @dataclass(frozen=True)
@@ -130,6 +136,7 @@ class ReconstructionResult(AttackResult):
         return table.reset_index(drop=True)
 
 
+@dataclass(eq=False, repr=False)
 class ReconSMOTE(Attack):
     """Reconstruct the real records from which SMOTE made a table.
 
@@ -185,24 +192,33 @@ class ReconSMOTE(Attack):
     (1.0, 1.0)
     """
 
-    def __init__(
-        self,
-        n_neighbors: int | Literal["auto"] = "auto",
-        *,
-        k_neighbors: int = 5,
-        ratio: float | None = None,
-        min_lines: int | None = None,
-        expand: bool = True,
-        tolerance: float | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.k_neighbors = k_neighbors
-        self.ratio = ratio
-        self.min_lines = min_lines
-        self.expand = expand
-        self.tolerance = tolerance
-        self.n_jobs = n_jobs
+    about = About(
+        question="Can real records be computed from the release?",
+        attacker=ONLY_THE_FILE,
+        method=(
+            "SMOTE puts every new row on a straight line between two real records. Rows on one line give "
+            "the line away, and where lines meet there is a real record, even if it was never handed out."
+        ),
+        risk=(
+            "The share of the real records that were read back. With the release alone, an estimate: the "
+            "share of the released rows on lines that end in a record read back. Somebody who guesses "
+            "reads back none."
+        ),
+        threat="reconstruction",
+        needs=("release",),
+        helped_by=("real",),
+        work=6.0,
+        reads="computed",
+    )
+
+    n_neighbors: int | Literal["auto"] = "auto"
+    _: KW_ONLY
+    k_neighbors: int = 5
+    ratio: float | None = None
+    min_lines: int | None = None
+    expand: bool = True
+    tolerance: float | None = None
+    n_jobs: int | None = None
 
     def run(self, X: Any, real: Any = None) -> ReconstructionResult:
         """Recover real records from the synthetic rows of the minority class.
@@ -242,9 +258,9 @@ class ReconSMOTE(Attack):
         on_ending = np.flatnonzero(records.segments[:, 0] >= 0)
         if records.rows:
             on_ending = np.union1d(on_ending, np.concatenate(records.rows))
-        frame, errors, estimated = _in_units(records, released, points)
+        frame, errors, estimated = in_units(records, released, points)
         if len(table.rows) < len(given) or table.gaps:
-            estimated |= _perhaps_filled(frame, released, given)
+            estimated |= perhaps_filled(frame, released, given)
         ranges = _ranges(points)
         filled_in = np.isin(np.arange(len(ranges)), list(points.coarse))
         measured = np.flatnonzero((ranges > 0) & ~filled_in)
@@ -256,7 +272,7 @@ class ReconSMOTE(Attack):
                 "radius": stated,
                 "found_by": records.found_by,
                 "columns_read": (frame.notna() & ~estimated).sum(axis=1).to_numpy(dtype=np.int64),
-                "estimated": _names_of(estimated),
+                "estimated": names_of(estimated),
             }
         )
         details: dict[str, Any] = {
@@ -321,6 +337,28 @@ class ReconSMOTE(Attack):
             _units=table.units,
         )
 
+    def why_not(self, tables: ClassTables, earlier: Earlier) -> str | None:
+        """Return that a class is too small, if it is."""
+        return too_few(tables.release) or None
+
+    def run_on(self, tables: ClassTables, earlier: Earlier) -> ReconstructionResult:
+        """Run it on the released rows, and count the records that are real where that is known."""
+        return self.run(tables.release, real=tables.truth)
+
+    def headline(self, result: Any, label: str, certain: int = 0) -> str:
+        """Return what a result means, for a reader who does not know the attack."""
+        return reconstructed(result, label, certain)
+
+    def rates(self, result: AttackResult) -> list[SuccessRate]:
+        """Return the share of the records, or of the released rows, that the attack explains."""
+        label = (
+            "real records read back"
+            if result.details.get("risk_basis") == "recall"
+            else "released rows on lines that end in a record read back"
+        )
+        own = SuccessRate(label, result.risk, result.interval, "attack")
+        return [own, SuccessRate("guessing", 0.0, None)]
+
 
 def _released_row(places: FloatArray, radius: FloatArray, points: Points) -> IntArray:
     """Return the row of the release that each record is, or -1."""
@@ -345,162 +383,6 @@ def _released_row(places: FloatArray, radius: FloatArray, points: Points) -> Int
     return result
 
 
-def _in_units(
-    records: Recovered, released: IntArray, points: Points
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Return the records in the table's columns and units, the errors of their values, and which are estimates."""
-    table, places = points.frame, records.places
-    columns: dict[int, Any] = {}
-    errors: dict[int, Any] = {}
-    estimated = pd.DataFrame(False, index=range(len(places)), columns=range(table.shape[1]))
-    for position in range(table.shape[1]):
-        column = table.iloc[:, position]
-        value, dtype = np.nan, "float" if pd.api.types.is_numeric_dtype(column.dtype) else "object"
-        errors[position] = np.full(len(places), np.nan)
-        if position in points.coarse:
-            columns[position], errors[position], estimated[position] = _filled_in(
-                records, column.to_numpy(dtype=float), points.coarse[position], released, points
-            )
-            continue
-        if _is_constant(column):
-            value, dtype = column.iloc[0], column.dtype
-            errors[position] = np.zeros(len(places))
-        columns[position] = pd.Series([value] * len(places), dtype=dtype)
-    for at, position in enumerate(points.columns.tolist()):
-        given = table.iloc[:, position].to_numpy(dtype=float)
-        scaled_back = points.low[at] + places[:, at] * points.span[at]
-        if points.errors[position] == _WHOLE and (given == np.round(given)).all():
-            # All rows were cut off towards 0, and with them the records.
-            moved = scaled_back + 0.5 * np.sign(scaled_back)
-            scaled_back = (
-                moved if len(moved) and _from_whole(moved) < _from_whole(scaled_back) else scaled_back
-            )
-        columns[position] = np.where(released >= 0, given[released], scaled_back)
-        errors[position] = records.radius * points.span[at]
-    frame, error_frame = pd.DataFrame(columns), pd.DataFrame(errors)
-    frame.columns = error_frame.columns = estimated.columns = table.columns
-    return frame, error_frame, estimated
-
-
-def _perhaps_filled(records: pd.DataFrame, released: IntArray, given: pd.DataFrame) -> pd.DataFrame:
-    """Return which values may be what a sampler put in place of a missing one.
-
-    Samplers fill the gaps of a column with one value and move rows towards it. So the value is doubted that most of
-    the records share, if several do; of a record that is not in the release while others are, all values.
-    """
-    doubtful = pd.DataFrame(False, index=records.index, columns=records.columns)
-    hidden = released < 0
-    gaps = [p for p in np.flatnonzero(given.isna().any().to_numpy()) if records.iloc[:, p].notna().any()]
-    for position in gaps:
-        column = records.iloc[:, position]
-        # Text that all rows without gaps share is known of the records too.
-        is_number = pd.api.types.is_numeric_dtype(column.dtype)
-        values = (column if is_number else pd.Series(pd.factorize(column)[0])).to_numpy(dtype=float)
-        rounded = np.round(values / max(EQUAL * np.ptp(values), 1e-300))
-        shared, counts = np.unique(rounded[hidden], return_counts=True)
-        if len(counts) and counts.max() > 1:
-            doubtful.isetitem(position, hidden & (rounded == shared[counts.argmax()]))
-    if not hidden.all():
-        unclear = hidden & ~doubtful.iloc[:, gaps].any(axis=1).to_numpy(dtype=bool)
-        for position in gaps:
-            doubtful.isetitem(position, doubtful.iloc[:, position].to_numpy() | unclear)
-    return doubtful
-
-
-def _names_of(chosen: pd.DataFrame) -> list[str]:
-    """Return for each row the names of the columns that are chosen in it, in one text."""
-    names = [str(name) for name in chosen.columns]
-    return [", ".join(name for name, own in zip(names, row, strict=True) if own) for row in chosen.to_numpy()]
-
-
-def _filled_in(
-    records: Recovered, column: FloatArray, error: float, released: IntArray, points: Points
-) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Return what the records have in a column that took no part in the geometry, its errors, and what is estimated.
-
-    A record that stands in the release has the value that stands there. Of the others the rows between them
-    say between which values they lie, and where one whole number is left, it is the record's.
-    """
-    given = column[np.unique(points.row, return_index=True)[1]]
-    value, stated = records.refined.values(given, error)
-    if not len(value):
-        return value, stated, np.zeros(0, dtype=bool)
-    whole = error < 2 * _WHOLE and bool((given == np.round(given)).all())
-    own_error = 0.0 if whole else error
-    as_released = _values_of_released(column, released, points)
-    stands = ~np.isnan(as_released)
-    middle, spread = (given.min() + given.max()) / 2, float(np.ptp(given))
-    lower = np.where(stands, as_released - own_error, middle - _WIDEST * spread)
-    upper = np.where(stands, as_released + own_error, middle + _WIDEST * spread)
-    slack = spread * _errors_of_shares(records, points)
-    found = _between(records, given[records.refined.rows], error, slack, (lower, upper), whole)
-    if found is None:
-        return np.where(stands, as_released, value), np.where(stands, own_error, stated), ~stands
-    lower, upper = found
-    value = np.clip(value, lower, upper)
-    stated = np.maximum(upper - value, value - lower)
-    unknown = stated >= spread
-    # As exact as the release is elsewhere, or the one whole number that is left.
-    estimated = (stated > (0.0 if whole else error * (1 + 1e-9))) & ~stands
-    return np.where(unknown, middle, value), np.where(unknown, spread, stated), estimated
-
-
-def _between(
-    records: Recovered,
-    given: FloatArray,
-    error: float,
-    slack: FloatArray,
-    known: tuple[FloatArray, FloatArray],
-    whole: bool,
-) -> tuple[FloatArray, FloatArray] | None:
-    """Return between which values the records lie, however their rows' numbers were shortened; None if nohow."""
-    intervals = records.refined.intervals
-    if whole:
-        # What contradicts itself was not done.
-        nothing, sign = np.zeros(len(given)), np.sign(given)
-        rounded = (nothing - _WHOLE, nothing + _WHOLE)
-        cut_off = (np.where(sign > 0, 0.0, -1.0), np.where(sign < 0, 0.0, 1.0))
-        # Of negative numbers alone this differs from the last by one everywhere, so it is not even thought of
-        # unless that is refuted: casting a number to a whole one cuts off towards 0.
-        cut_off_downwards = (nothing, nothing + 1.0)
-        for ways in ((rounded, cut_off), (cut_off_downwards,)):
-            found = [
-                those
-                for below, above in ways
-                if (those := intervals(given + below - slack, given + above + slack, known, whole=True))
-                is not None
-            ]
-            if found:
-                return np.min([low for low, _ in found], axis=0), np.max([high for _, high in found], axis=0)
-        error = 1.0
-    return intervals(given - error - slack, given + error + slack, known, whole=False)
-
-
-def _values_of_released(column: FloatArray, released: IntArray, points: Points) -> FloatArray:
-    """Return the value of each record that stands in the release; nan where it does not, or rows disagree."""
-    n = len(points.values)
-    lowest, highest = np.full(n, np.inf), np.full(n, -np.inf)
-    np.minimum.at(lowest, points.row, column)
-    np.maximum.at(highest, points.row, column)
-    point = points.row[released]
-    return np.where((released >= 0) & (lowest[point] == highest[point]), column[released], np.nan)
-
-
-def _errors_of_shares(records: Recovered, points: Points) -> FloatArray:
-    """Return how far each row on a segment may be from its place there, as a share of the segment."""
-    refined = records.refined
-    if points.exact or not len(refined.rows):
-        return np.zeros(len(refined.rows))
-    start, end = refined.weights.indices.reshape(-1, 2).T
-    length = np.linalg.norm(refined.places[start] - refined.places[end], axis=1)
-    error = WIDTH_OF_SPREAD * points.noise + refined.radius[start] + refined.radius[end]
-    return error / np.maximum(length, 1e-300)
-
-
-def _from_whole(values: FloatArray) -> float:
-    return float(np.abs(values - np.round(values)).mean())
-
-
 def _ranges(points: Points) -> FloatArray:
     """Return the range of each column in which records are compared; nan for those that took no part."""
     ranges = np.full(points.frame.shape[1], np.nan)
@@ -508,8 +390,3 @@ def _ranges(points: Points) -> FloatArray:
         column = points.frame.iloc[:, position].to_numpy(dtype=float)
         ranges[position] = np.ptp(column)
     return ranges
-
-
-def _is_constant(column: pd.Series) -> bool:
-    first = column.iloc[0]
-    return bool(pd.api.types.is_scalar(first) and column.notna().all() and (column == first).all())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from time import perf_counter
 from typing import Any
 
@@ -12,7 +12,8 @@ import pandas as pd
 
 from oversafe._core.checks import check_count
 from oversafe._core.errors import InputError
-from oversafe.attack.base import Attack, AttackResult
+from oversafe.attack.base import About, Attack, AttackResult, Earlier
+from oversafe.attack.class_tables import ClassTables
 from oversafe.attack.linkage.rates import Rate, compare
 from oversafe.attack.records import FloatArray, IntArray, Records, nearest, read_records
 
@@ -29,6 +30,7 @@ class _Tried:
         return Rate(self.successes, len(self.people))
 
 
+@dataclass(eq=False, repr=False)
 class AttributeInference(Attack):
     """Guess an unknown value of a person from the released rows that are nearest in what is known.
 
@@ -82,24 +84,27 @@ class AttributeInference(Attack):
     1.0
     """
 
-    def __init__(
-        self,
-        secret: Any = None,
-        known: Sequence[Any] | None = None,
-        n_neighbors: int = 1,
-        n_attacks: int = 500,
-        *,
-        tolerance: float = 0.05,
-        random_state: int | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.secret = secret
-        self.known = known
-        self.n_neighbors = n_neighbors
-        self.n_attacks = n_attacks
-        self.tolerance = tolerance
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    about = About(
+        question="Can an unknown fact about a person be guessed?",
+        attacker=(
+            "Somebody who knows all about a person but one fact, such as a colleague who does not know the diagnosis."
+        ),
+        method="The fact is taken from the released row that is closest in everything else.",
+        risk="Of the facts that do not follow from what holds for everybody, the share that the release gives away.",
+        threat="attribute",
+        needs=("release", "real", "holdout"),
+        helped_by=(),
+        work=1.5,
+    )
+
+    secret: Any = None
+    known: Sequence[Any] | None = None
+    n_neighbors: int = 1
+    n_attacks: int = 500
+    _: KW_ONLY
+    tolerance: float = 0.05
+    random_state: int | None = None
+    n_jobs: int | None = None
 
     def run(self, release: Any, real: Any, holdout: Any = None) -> AttackResult:
         """Guess values of people of the real table from the release.
@@ -173,6 +178,24 @@ class AttributeInference(Attack):
             "seconds": perf_counter() - started,
         }
         return AttackResult("AttributeInference", "attribute", risk, interval, evidence, details)
+
+    def why_not(self, tables: ClassTables, earlier: Earlier) -> str | None:
+        """Return that one column is not enough."""
+        return "the tables share one column only" if tables.release.shape[1] < 2 else None
+
+    def headline(self, result: Any, label: str, certain: int = 0) -> str:
+        """Return what a result means, for a reader who does not know the attack."""
+        rates = result.details
+        if result.interval[0] <= 0:
+            return (
+                f"Unknown values of people of class {label!r} are guessed no better than those of people who had "
+                "no part in the release."
+            )
+        return (
+            f"Unknown values of people of class {label!r} are guessed from the release in "
+            f"{rates['main_rate']:.0%} of the attempts, against {rates['control_rate']:.0%} for people who "
+            f"had no part in it; most exposed: {rates['riskiest']!r}."
+        )
 
     def _columns(self, records: Records) -> tuple[IntArray, IntArray]:
         """Return where the secret and the known columns stand."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from time import perf_counter
 from typing import Any, Literal
 
@@ -11,7 +12,8 @@ import pandas as pd
 
 from oversafe._core.checks import check_count
 from oversafe._core.errors import InputError
-from oversafe.attack.base import Attack, AttackResult, wilson_interval
+from oversafe.attack.base import About, Attack, AttackResult, Earlier, wilson_interval
+from oversafe.attack.class_tables import ClassTables
 from oversafe.attack.linkage.rates import Rate, compare
 from oversafe.attack.records import BoolArray, FloatArray, IntArray, Records, nearest, read_records
 
@@ -21,6 +23,7 @@ _PUBLISHED_ROUNDS = 5
 _PUBLISHED_ATTACKS = 5
 
 
+@dataclass(eq=False, repr=False)
 class Linkability(Attack):
     """Link what two sources know about a person, because both point to the same released row.
 
@@ -81,24 +84,28 @@ class Linkability(Attack):
     1.0
     """
 
-    def __init__(
-        self,
-        columns_a: Sequence[Any] | None = None,
-        columns_b: Sequence[Any] | None = None,
-        n_neighbors: int = 1,
-        n_attacks: int = 500,
-        *,
-        random_state: int | None = None,
-        protocol: Literal["intervals", "published"] = "intervals",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.columns_a = columns_a
-        self.columns_b = columns_b
-        self.n_neighbors = n_neighbors
-        self.n_attacks = n_attacks
-        self.random_state = random_state
-        self.protocol = protocol
-        self.n_jobs = n_jobs
+    about = About(
+        question="Can two sources about one person be linked through the release?",
+        attacker="Somebody with two lists that share no column, such as a gym's and an insurer's.",
+        method=(
+            "For a person on each list the closest released row is looked up. If it is the same row for "
+            "both, the two entries are taken to be one person's."
+        ),
+        risk="Of the people whom chance does not link, the share whom the release links.",
+        threat="linkage",
+        needs=("release", "real", "holdout"),
+        helped_by=(),
+        work=1.5,
+    )
+
+    columns_a: Sequence[Any] | None = None
+    columns_b: Sequence[Any] | None = None
+    n_neighbors: int = 1
+    n_attacks: int = 500
+    _: KW_ONLY
+    random_state: int | None = None
+    protocol: Literal["intervals", "published"] = "intervals"
+    n_jobs: int | None = None
 
     def run(self, release: Any, real: Any, holdout: Any = None) -> AttackResult:
         """Link people of the real table through the release.
@@ -171,6 +178,24 @@ class Linkability(Attack):
 
         evidence = _linked_people(person, linked_by, pd.DataFrame(real))
         return AttackResult("Linkability", "linkage", risk, interval, evidence, details)
+
+    def why_not(self, tables: ClassTables, earlier: Earlier) -> str | None:
+        """Return that one column is not enough."""
+        return "the tables share one column only" if tables.release.shape[1] < 2 else None
+
+    def headline(self, result: Any, label: str, certain: int = 0) -> str:
+        """Return what a result means, for a reader who does not know the attack."""
+        rates = result.details
+        if result.interval[0] <= 0:
+            return (
+                f"The release links two sources about people of class {label!r} no better than about people "
+                "who had no part in it."
+            )
+        return (
+            f"Two sources about a person of class {label!r} are linked through the release in "
+            f"{rates['main_rate']:.0%} of the attempts, against {rates['control_rate']:.0%} for people who "
+            "had no part in it."
+        )
 
     def _sides(self, records: Records) -> tuple[IntArray, IntArray] | None:
         """Return the two sets of columns, or None if each attack draws its own."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from time import perf_counter
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from oversafe._core.checks import check_count
 from oversafe._core.errors import InputError
 from oversafe.attack import _linkage_kernels as kernels
-from oversafe.attack.base import Attack, AttackResult
+from oversafe.attack.base import ONLY_THE_FILE, About, Attack, AttackResult
 from oversafe.attack.linkage.rates import Rate, compare, paired_interval
 from oversafe.attack.records import FloatArray, IntArray, Records, read_records
 
@@ -89,6 +89,25 @@ def _condition(records: Records, column: int, kind: int, low: float, high: float
     return f"{name} >= {records.text(column, low)}"
 
 
+_UNIVARIATE = About(
+    question="Can one person be isolated by a single value?",
+    attacker=ONLY_THE_FILE,
+    method="A value that occurs once in the release, such as the highest age, is taken to belong to one real person.",
+    risk="Of the descriptions that chance leaves open, the share that isolate a person of the table.",
+    threat="singling-out",
+    needs=("release", "real", "holdout"),
+    helped_by=(),
+    work=1.5,
+)
+_MULTIVARIATE = replace(
+    _UNIVARIATE,
+    question="Can one person be isolated by a combination of values?",
+    method="A description that fits one released row, such as \u201cyounger than 30, from this town, with this blood "
+    "pressure\u201d, is taken to fit one real person.",
+)
+
+
+@dataclass(eq=False, repr=False)
 class SinglingOut(Attack):
     """Find combinations of values in a release that match exactly one real person.
 
@@ -146,20 +165,12 @@ class SinglingOut(Attack):
     1.0
     """
 
-    def __init__(
-        self,
-        mode: Literal["multivariate", "univariate"] = "multivariate",
-        n_attacks: int = 500,
-        *,
-        n_columns: int = 3,
-        random_state: int | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.mode = mode
-        self.n_attacks = n_attacks
-        self.n_columns = n_columns
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    mode: Literal["multivariate", "univariate"] = "multivariate"
+    n_attacks: int = 500
+    _: KW_ONLY
+    n_columns: int = 3
+    random_state: int | None = None
+    n_jobs: int | None = None
 
     def run(self, release: Any, real: Any, holdout: Any = None) -> AttackResult:
         """Single out people of the real table by predicates that the release suggests.
@@ -232,6 +243,36 @@ class SinglingOut(Attack):
         evidence.insert(0, "real_row", rows[shown], allow_duplicates=True)
         evidence.insert(0, "predicate", chosen[shown].text(records), allow_duplicates=True)
         return AttackResult(f"SinglingOut ({self.mode})", "singling-out", risk, interval, evidence, details)
+
+    @property
+    def about(self) -> About:  # type: ignore[override]
+        """What it says about itself, by its mode."""
+        return _UNIVARIATE if self.mode == "univariate" else _MULTIVARIATE
+
+    def title(self) -> str:
+        """Return what results and reports call it, with the mode."""
+        return f"{type(self).__name__} ({self.mode})"
+
+    @classmethod
+    def variants(cls, seed: int) -> tuple[Attack, ...]:
+        """Return one object for each mode."""
+        return cls("univariate", random_state=seed), cls("multivariate", random_state=seed)
+
+    def headline(self, result: Any, label: str, certain: int = 0) -> str:
+        """Return what a result means, for a reader who does not know the attack."""
+        rates = result.details
+        what = "combinations of values" if rates["mode"] == "multivariate" else "single values"
+        if "reason" in rates:
+            return f"No {what} of class {label!r} occur once in the release."
+        if result.interval[0] <= 0:
+            return (
+                f"What is rare in the release ({what}) isolates people of class {label!r} no better than "
+                "people who had no part in it."
+            )
+        return (
+            f"{rates['main_rate']:.0%} of the {what} that occur once in the release match exactly one person of "
+            f"class {label!r}, against {rates['control_rate']:.0%} among people who had no part in it."
+        )
 
     def _combinations(
         self, table: FloatArray, n_numbers: int, width: int, rng: np.random.Generator

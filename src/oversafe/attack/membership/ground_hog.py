@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 
 from oversafe._core.errors import InputError
-from oversafe.attack.base import Attack
+from oversafe.attack.base import About, Attack
 from oversafe.attack.membership.game import (
     IntArray,
     Matrix,
@@ -38,6 +39,7 @@ from oversafe.attack.membership.statistics import (
 _PROBES = 3
 
 
+@dataclass(eq=False, repr=False)
 class GroundHog(Attack):
     """Tell from the statistics of a release whether a record was among the data (Stadler et al. 2022).
 
@@ -101,30 +103,30 @@ class GroundHog(Attack):
     True
     """
 
-    def __init__(
-        self,
-        n_targets: int | None = 100,
-        n_train: int = 400,
-        n_test: int = 200,
-        *,
-        features: FeatureSet = "paper",
-        per_record: bool = False,
-        targets: Targets = "random",
-        classifier: Any = None,
-        time_limit: float | None = None,
-        random_state: int | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_targets = n_targets
-        self.n_train = n_train
-        self.n_test = n_test
-        self.features = features
-        self.per_record = per_record
-        self.targets = targets
-        self.classifier = classifier
-        self.time_limit = time_limit
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    about = About(
+        question="Can an outsider tell whether a person was in the data?",
+        attacker="Somebody who can run the same method on similar data.",
+        method=(
+            "The release is made many times with the person and without. A classifier learns to tell "
+            "which it was from the statistics of the released columns."
+        ),
+        risk="Twice the area under the ROC curve, less one: 0 is a coin, 1 is certainty.",
+        threat="membership",
+        needs=("real", "generator"),
+        helped_by=(),
+    )
+
+    n_targets: int | None = 100
+    n_train: int = 400
+    n_test: int = 200
+    _: KW_ONLY
+    features: FeatureSet = "paper"
+    per_record: bool = False
+    targets: Targets = "random"
+    classifier: Any = None
+    time_limit: float | None = None
+    random_state: int | None = None
+    n_jobs: int | None = None
 
     def run(self, protector: Any, X: Any, y: Any, *, label: Any = None) -> MembershipResult:
         """Play the game against a protector.
@@ -296,27 +298,22 @@ class _Smote:
         return features, local if alone is not None else np.zeros((n_releases, 1, 0))
 
 
+@dataclass
 class _General:
     """Releases of any protector, made one by one through joblib."""
 
-    def __init__(
-        self,
-        protector: Any,
-        X: Any,
-        y: Any,
-        label: Any,
-        targets: IntArray,
-        encoder: Encoder,
-        statistics: Statistics,
-        around: Surroundings | None,
-        n_jobs: int | None,
-        seed: np.random.SeedSequence,
-    ) -> None:
-        self.protector = protector
-        self.X, self.y, self.label = X, y, label
-        self.targets = targets
-        self.encoder, self.statistics, self.around = encoder, statistics, around
-        self.n_jobs = n_jobs
+    protector: Any
+    X: Any
+    y: Any
+    label: Any
+    targets: IntArray
+    encoder: Encoder
+    statistics: Statistics
+    around: Surroundings | None
+    n_jobs: int | None
+    seed: InitVar[np.random.SeedSequence]
+
+    def __post_init__(self, seed: np.random.SeedSequence) -> None:
         self.most_rows = self._common_size(seed.spawn(1)[0])
 
     def _common_size(self, seed: np.random.SeedSequence) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from joblib import Parallel, delayed
 
 from oversafe._core.checks import check_choice
 from oversafe._core.errors import InputError
-from oversafe.attack.base import Attack
+from oversafe.attack.base import About, Attack
 from oversafe.attack.membership.game import (
     IntArray,
     Matrix,
@@ -37,6 +38,7 @@ _LARGEST_SINGLE = 1e15
 _CERTAIN = 1e-6
 
 
+@dataclass(eq=False, repr=False)
 class ShadowClassifier(Attack):
     """Tell from a classifier whether a record was among its training data.
 
@@ -87,26 +89,25 @@ class ShadowClassifier(Attack):
     True
     """
 
-    def __init__(
-        self,
-        classifier: Any = None,
-        n_targets: int | None = 20,
-        n_models: int = 200,
-        *,
-        score: Literal["confidence", "likelihood-ratio"] = "confidence",
-        targets: Targets = "random",
-        time_limit: float | None = None,
-        random_state: int | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.classifier = classifier
-        self.n_targets = n_targets
-        self.n_models = n_models
-        self.score = score
-        self.targets = targets
-        self.time_limit = time_limit
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    about = About(
+        question="Does a model betray whether a person was among its training data?",
+        attacker="Somebody who can question the model, and train similar ones.",
+        method="Models are trained with the person and without, and the answers about the person compared.",
+        risk="Twice the area under the ROC curve, less one: 0 is a coin, 1 is certainty.",
+        threat="membership",
+        needs=("real", "generator"),
+        helped_by=(),
+    )
+
+    classifier: Any = None
+    n_targets: int | None = 20
+    n_models: int = 200
+    _: KW_ONLY
+    score: Literal["confidence", "likelihood-ratio"] = "confidence"
+    targets: Targets = "random"
+    time_limit: float | None = None
+    random_state: int | None = None
+    n_jobs: int | None = None
 
     def run(self, X: Any, y: Any, protector: Any = None, *, label: Any = None) -> MembershipResult:
         """Play the game on classifiers trained on the table, or on what a protector makes of it.
@@ -209,16 +210,16 @@ class ShadowClassifier(Attack):
         return make_pipeline(StandardScaler(), perceptron)
 
 
+@dataclass(frozen=True)
 class _Trainer:
     """Trains one classifier, with a record or without, and returns its confidence in the targets' class."""
 
-    def __init__(
-        self, classifier: Any, protector: Any, X: Any, y: Any, label: Any, encoder: Encoder | None
-    ) -> None:
-        self.classifier = classifier
-        self.protector = protector
-        self.X, self.y, self.label = X, y, label
-        self.encoder = encoder
+    classifier: Any
+    protector: Any
+    X: Any
+    y: Any
+    label: Any
+    encoder: Encoder | None
 
     def __call__(self, position: int | None, targets: IntArray, seed: int) -> Matrix:
         X, y = without(self.X, position), without(self.y, position)

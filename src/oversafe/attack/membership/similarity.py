@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from time import perf_counter
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from oversafe._core.checks import check_count
 from oversafe._core.errors import InputError
-from oversafe.attack.base import Attack, AttackResult, wilson_interval
-from oversafe.attack.copies import difference_interval, is_copy
+from oversafe.attack.base import About, Attack, AttackResult, Earlier, wilson_interval
+from oversafe.attack.class_tables import ClassTables, too_few
+from oversafe.attack.copies import difference_interval
 from oversafe.attack.records import FloatArray, IntArray, Records, nearest, read_records
 
 WARNING = (
     "low similarity is no evidence of privacy: these figures compare distributions, and a release can look "
     "harmless in all of them while records can be computed from it"
 )
+_SIMILAR_PROVES_NOTHING = "This is no evidence of privacy"
 _NEIGHBOURS = 10
 # A row is next to a record if it is closer by this ratio to it than to the second, and closer than this share of the
 # records are to one another.
@@ -27,6 +29,7 @@ _NEXT_TO, _UNCOMMON = 0.05, 0.01
 _SHOWN = 100
 
 
+@dataclass(eq=False, repr=False)
 class ClosestRecord(Attack):
     """Measure how close released rows come to their closest real records, against people who are not in it.
 
@@ -72,18 +75,26 @@ class ClosestRecord(Attack):
     1.0
     """
 
-    def __init__(
-        self,
-        n_rows: int = 2000,
-        *,
-        metric: Literal["euclidean", "gower"] = "euclidean",
-        random_state: int | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_rows = n_rows
-        self.metric = metric
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    about = About(
+        question="Are released rows closer to real records than chance allows?",
+        attacker="Nobody: this is a figure that is often reported, not an attack.",
+        method=(
+            "The distance of each released row to the closest real record is held against its distance to "
+            "people who had no part in the release; without such people, to the second closest record."
+        ),
+        risk=(
+            "How much more often the real record is closer than chance has it, or the row next to one "
+            "record alone. A low figure proves nothing."
+        ),
+        threat="similarity",
+        helped_by=("holdout", "reconstruction"),
+    )
+
+    n_rows: int = 2000
+    _: KW_ONLY
+    metric: Literal["euclidean", "gower"] = "euclidean"
+    random_state: int | None = None
+    n_jobs: int | None = None
 
     def run(
         self, release: Any, real: Any, holdout: Any = None, *, reconstruction: AttackResult | None = None
@@ -147,9 +158,32 @@ class ClosestRecord(Attack):
                 }
             ),
             "seconds": perf_counter() - started,
-            **_warn(reconstruction),
+            **warn(reconstruction),
         }
         return AttackResult("ClosestRecord", "similarity", risk, interval, evidence, details)
+
+    def why_not(self, tables: ClassTables, earlier: Earlier) -> str | None:
+        """Return that a class is too small, where no holdout shows what chance gives."""
+        return (too_few(tables.release) or None) if tables.holdout is None else None
+
+    def run_on(self, tables: ClassTables, earlier: Earlier) -> AttackResult:
+        """Run it on a class, beside what was reconstructed from it."""
+        known = earlier.get("computed")
+        return self.run(tables.release, tables.real, tables.holdout, reconstruction=known)
+
+    def headline(self, result: Any, label: str, certain: int = 0) -> str:
+        """Return what a result means, for a reader who does not know the attack."""
+        if result.details["baseline"] != "holdout":
+            return _told_next_to_one(result, label)
+        if result.interval[0] <= 0:
+            return (
+                f"The released rows of class {label!r} are no closer to the real records than to other people's. "
+                f"{beside(result.details)}"
+            )
+        return (
+            f"The released rows of class {label!r} are closer to real records than to those of people who had "
+            f"no part in it, {result.risk:.0%} of the way from chance to always."
+        )
 
     def _sample(self, n: int, rng: np.random.Generator) -> IntArray:
         return np.arange(n) if n <= self.n_rows else np.sort(rng.choice(n, self.n_rows, replace=False))
@@ -268,192 +302,7 @@ def _next_to_one(
     return _above_chance(near.astype(float), _NEXT_TO, record[others])
 
 
-class NaiveDistinguisher(Attack):
-    """Let a random forest tell real rows from synthetic ones, as is often done to judge privacy.
-
-    Half of the real and half of the synthetic rows train the forest, which then labels the rest ([1]_,
-    Section 5.1). It sees whether the two come from different distributions, and nothing else: on a table
-    that SMOTE augmented it finds next to no real row, while every one of them can be named.
-
-    Parameters
-    ----------
-    n_repeats : int
-        How many forests, each on other halves.
-    n_rows : int
-        At most so many rows of each kind take part, drawn at random.
-    classifier : scikit-learn classifier, optional
-        Instead of the random forest.
-    protocol : {"copies", "published"}
-        Released rows equal to a real row are real ("copies"), or count as synthetic whatever they are, as in
-        [1]_ ("published"; give the synthetic rows alone). SMOTE makes such rows from records that
-        occur twice.
-    random_state : int, optional
-        For the halves and the forests.
-    n_jobs : int, optional
-        Number of processors, as in joblib.
-
-    See Also
-    --------
-    DistinSMOTE : Names the real rows of a table that SMOTE augmented.
-
-    References
-    ----------
-    .. [1] "SMOTE and Mirrors: Exposing Privacy Leakage from Synthetic Minority Oversampling".
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from imblearn.over_sampling import SMOTE
-    >>> from oversafe.attack import NaiveDistinguisher
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(520, 4))
-    >>> y = np.repeat([0, 1], [500, 20])
-    >>> X_augmented, y_augmented = SMOTE(random_state=0).fit_resample(X, y)
-    >>> result = NaiveDistinguisher(random_state=0).run(X_augmented[y_augmented == 1], X[y == 1])
-    >>> result.details["recall"]
-    0.0
-    """
-
-    def __init__(
-        self,
-        n_repeats: int = 5,
-        *,
-        n_rows: int = 20_000,
-        classifier: Any = None,
-        protocol: Literal["copies", "published"] = "copies",
-        random_state: int | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_repeats = n_repeats
-        self.n_rows = n_rows
-        self.classifier = classifier
-        self.protocol = protocol
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-
-    def run(
-        self, release: Any, real: Any, holdout: Any = None, *, reconstruction: AttackResult | None = None
-    ) -> AttackResult:
-        """Train forests on halves and label the other halves.
-
-        Parameters
-        ----------
-        release : DataFrame or array
-            The released rows; unless they are copies of a real row, they are the synthetic ones.
-        real : DataFrame or array
-            The real rows. Only columns that both tables share are used.
-        holdout : DataFrame or array, optional
-            Not used, since the released rows are what the real ones are told from; every attack on a release and
-            the real table takes one.
-        reconstruction : AttackResult, optional
-            Of an attack on the same release; its figure is put beside these.
-
-        Returns
-        -------
-        AttackResult
-            The risk is the share of the real rows that are labelled real, minus that of the synthetic rows;
-            ``details`` has the precision and the recall of the label "real" and the area under the ROC
-            curve; ``evidence`` one row per forest.
-
-        Raises
-        ------
-        InputError
-            If there are fewer than two real or two synthetic rows.
-        """
-        from sklearn.base import clone
-        from sklearn.ensemble import RandomForestClassifier
-        from sklearn.metrics import roc_auc_score
-        from sklearn.model_selection import train_test_split
-
-        started = perf_counter()
-        check_count("n_repeats", self.n_repeats)
-        check_count("n_rows", self.n_rows)
-        if self.protocol not in ("copies", "published"):
-            raise InputError(f"protocol is {self.protocol!r}; use 'copies' or 'published'")
-        records = read_records({"release": release, "real": real})
-        n_released = records.codes["release"].shape[1]
-        copied = is_copy(release, real) if self.protocol == "copies" else np.zeros(n_released, dtype=bool)
-        synthetic = np.flatnonzero(~copied)
-        for what, count in (("real", records.codes["real"].shape[1]), ("synthetic", len(synthetic))):
-            if count < 2:
-                raise InputError(f"there are {count} {what} rows to tell apart; give at least 2")
-        rng = np.random.default_rng(self.random_state)
-        parts = [records.codes["release"].T[synthetic], records.codes["real"].T]
-        parts = [
-            p if len(p) <= self.n_rows else p[rng.choice(len(p), self.n_rows, replace=False)] for p in parts
-        ]
-        X, y = _spread(np.vstack(parts), records), np.repeat([False, True], [len(p) for p in parts])
-        forest = RandomForestClassifier(n_jobs=self.n_jobs) if self.classifier is None else self.classifier
-
-        found = np.zeros(4, dtype=np.int64)
-        rows = []
-        for _ in range(self.n_repeats):
-            seed = int(rng.integers(2**31))
-            X_train, X_test, y_train, y_test = train_test_split(
-                X, y, test_size=0.5, stratify=y, random_state=seed
-            )
-            model = clone(forest)
-            if "random_state" in model.get_params():
-                model.set_params(random_state=seed)
-            model.fit(X_train, y_train)
-            scores = model.predict_proba(X_test)[:, list(model.classes_).index(True)]
-            labelled = model.predict(X_test).astype(bool)
-            counts = np.array(
-                [(labelled & y_test).sum(), y_test.sum(), (labelled & ~y_test).sum(), (~y_test).sum()]
-            )
-            found += counts
-            rows.append((*_rates(counts), roc_auc_score(y_test, scores)))
-        evidence = pd.DataFrame(rows, columns=["precision", "recall", "false_positive_rate", "auc"])
-        hit, n_real, wrong, n_synthetic = (int(v) for v in found)
-        # Over the repeats a row is tested several times, and counts once.
-        trials = min(n_real, len(parts[1])), min(n_synthetic, len(parts[0]))
-        low, high = difference_interval(
-            hit / n_real * trials[0], trials[0], wrong / n_synthetic * trials[1], trials[1]
-        )
-        details: dict[str, Any] = {
-            "precision": float(evidence["precision"].mean()),
-            "recall": float(evidence["recall"].mean()),
-            "auc": float(evidence["auc"].mean()),
-            "real_rows": len(parts[1]),
-            "synthetic_rows": len(parts[0]),
-            "seconds": perf_counter() - started,
-            **_warn(reconstruction),
-        }
-        return AttackResult(
-            "NaiveDistinguisher",
-            "similarity",
-            max(0.0, hit / n_real - wrong / n_synthetic),
-            (max(0.0, low), max(0.0, high)),
-            evidence,
-            details,
-        )
-
-
-def _rates(counts: NDArray[np.int64]) -> tuple[float, float, float]:
-    hit, n_real, wrong, n_synthetic = (int(v) for v in counts)
-    # Without a row labelled real there is no precision; the published figures count it as 0.
-    return hit / (hit + wrong) if hit + wrong else 0.0, hit / n_real, wrong / n_synthetic
-
-
-def _spread(codes: FloatArray, records: Records) -> FloatArray:
-    """Return codes as columns for a classifier: categories one by one, gaps marked beside their column."""
-    columns = []
-    for column in range(len(records.names)):
-        values = codes[:, column]
-        gaps = np.isnan(values)
-        texts = records.columns[column].texts
-        if column >= records.n_numbers and texts is not None and len(texts) <= 50:
-            columns += [(values == code).astype(np.float64) for code in range(len(texts))]
-        else:
-            filled = np.where(gaps, 0.0 if gaps.all() else np.nanmedian(values), values)
-            # Forests keep numbers in single precision, and ask only for their order.
-            columns.append(filled if np.abs(filled).max() < 1e38 else rankdata(filled))
-        if gaps.any():
-            columns.append(gaps.astype(np.float64))
-    return np.column_stack(columns)
-
-
-def _warn(reconstruction: AttackResult | None) -> dict[str, Any]:
+def warn(reconstruction: AttackResult | None) -> dict[str, Any]:
     """Return the warning, with the figure of a reconstruction where it succeeded."""
     if reconstruction is None:
         return {"warning": WARNING}
@@ -468,3 +317,25 @@ def _warn(reconstruction: AttackResult | None) -> dict[str, Any]:
     )
     verb = "recovers" if recovered is not None else "succeeds"
     return {"warning": f"{WARNING}; from this one {reconstruction.name} {verb} {what}", **figures}
+
+
+def _told_next_to_one(result: AttackResult, label: str) -> str:
+    identical = result.details["identical_share_release"]
+    others = "released rows" if identical == 0 else "released rows that are no copies"
+    if identical == 1:
+        return f"Every released row of class {label!r} is equal to a real record; others there are none."
+    if result.interval[0] <= 0:
+        return (
+            f"The {others} of class {label!r} are not next to one real record each. {beside(result.details)}"
+        )
+    return (
+        f"About {result.risk:.0%} of the {others} of class {label!r} are next to one real record each, as "
+        "if they had been made from it by small changes: twenty times closer to it than to any other."
+    )
+
+
+def beside(details: Mapping[str, Any]) -> str:
+    """Return that a low figure proves nothing, and the attack that shows it."""
+    if details.get("reconstruction_risk", 0) > 0:
+        return f"{_SIMILAR_PROVES_NOTHING}: {details['reconstruction']} reads records out of the same rows."
+    return f"{_SIMILAR_PROVES_NOTHING}."

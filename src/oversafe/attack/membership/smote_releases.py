@@ -148,6 +148,7 @@ def _lists(chosen: NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
     return np.ascontiguousarray(np.nonzero(flat)[1]), ends
 
 
+@dataclass
 class SmoteReleases:
     """Draws releases of SMOTE from its segments and returns their features.
 
@@ -161,14 +162,15 @@ class SmoteReleases:
         The features.
     """
 
-    def __init__(self, starts: Matrix, spans: Matrix, n_rows: int, statistics: Statistics) -> None:
-        self.starts = starts
-        self.spans = spans
-        self.n_rows = n_rows
-        self.statistics = statistics
-        self._layout = _lay_out(self.starts, self.spans, n_rows)
-        self._by_low = np.argsort(self.starts + np.minimum(spans, 0), axis=1)
-        self._by_high = np.argsort(-(self.starts + np.maximum(spans, 0)), axis=1)
+    starts: Matrix
+    spans: Matrix
+    n_rows: int
+    statistics: Statistics
+
+    def __post_init__(self) -> None:
+        self._layout = _lay_out(self.starts, self.spans, self.n_rows)
+        self._by_low = np.argsort(self.starts + np.minimum(self.spans, 0), axis=1)
+        self._by_high = np.argsort(-(self.starts + np.maximum(self.spans, 0)), axis=1)
 
     def draw(
         self,

@@ -12,9 +12,10 @@ import pandas as pd
 
 from oversafe._core.checks import check_choice
 from oversafe.attack import AttackResult
+from oversafe.attack.class_tables import rows_in_words
 from oversafe.auditing.comparing.trials import ORIGINAL
 from oversafe.auditing.comparing.trials import compare as run_cells
-from oversafe.auditing.plan.attack_steps import rows_in_words, warn_of_own_attacks
+from oversafe.auditing.plan.attack_steps import warn_of_own_attacks
 from oversafe.auditing.sources import file_name
 from oversafe.auditing.to_json import as_json, plain, written
 from oversafe.auditing.verdict import (

@@ -18,34 +18,48 @@ from oversafe._core.errors import InputError
 from oversafe.attack import AttackResult, GroundHog
 from oversafe.attack.membership.game import seeded_copy
 from oversafe.attack.membership.statistics import check_numbers
+from oversafe.attack.registry import own_attacks
 from oversafe.auditing.certainty import with_certain_records
-from oversafe.auditing.plan.attack_steps import check_attacks
 from oversafe.auditing.plan.attacked import AttackedRelease
 from oversafe.data import Schema
-from oversafe.data.column import value_keys
 from oversafe.data.io.files import read_table
 from oversafe.data.labels import check_labels
+from oversafe.data.rows import table_digest
+from oversafe.data.rows.values import value_keys
 from oversafe.experiment.grid import run_grid
 from oversafe.experiment.memory import PeakMemory
 from oversafe.experiment.source import source_digest
-from oversafe.experiment.store import plain, table_digest
+from oversafe.experiment.store import plain
 from oversafe.measure.fidelity import FIGURES, fidelity
 from oversafe.measure.scores import SCORES
 from oversafe.measure.utility import folds, make_release, positive_class, summarize, train_on_release
 from oversafe.privacy.guarantee import SEEDED, Guarantee
+from oversafe.protect import (
+    SMOTE,
+    BayesianNetwork,
+    GaussianCopula,
+    HistogramSynthesizer,
+    KAnonymizer,
+    PrivateMixture,
+    PrivateSMOTE,
+    PrivBayes,
+)
 
 ORIGINAL = "original"
 # Of every family one that needs no extra: oversampling, noisy oversampling, generalisation, models without and with
 # differential privacy.
-DEFAULT_METHODS = (
-    "smote",
-    "private-smote",
-    "k-anonymizer",
-    "gaussian-copula",
-    "bayesian-network",
-    "histograms",
-    "privbayes",
-    "mixture",
+DEFAULT_METHODS = tuple(
+    kind.method_name
+    for kind in (
+        SMOTE,
+        PrivateSMOTE,
+        KAnonymizer,
+        GaussianCopula,
+        BayesianNetwork,
+        HistogramSynthesizer,
+        PrivBayes,
+        PrivateMixture,
+    )
 )
 DEFAULT_EPSILONS = (1.0, 5.0)
 
@@ -147,7 +161,7 @@ def compare(
     """
     from oversafe import __version__
 
-    own_attacks = check_attacks(attacks)
+    own = own_attacks(attacks)
     cells = _settings(methods, epsilons)
     if schema is not None and schema.person is not None:
         _check_records(schema.person, _named(methods))
@@ -155,10 +169,10 @@ def compare(
     if described.person is not None:
         frame, described = frame.drop(columns=described.person), described.drop([described.person])
         schema = described
-    cell = CompareCell(frame, label, schema, own_attacks)
+    cell = CompareCell(frame, label, schema, own)
     shared = {
         "measured": _MEASURED,
-        "table": table_digest(frame),
+        "table": table_digest(frame, ordered=True),
         "label": label,
         "schema": None if schema is None else hashlib.sha256(schema.to_toml().encode()).hexdigest(),
         "quasi_identifiers": list(quasi_identifiers or ()) or None,
@@ -168,7 +182,7 @@ def compare(
         # With its size, so that another game is another cell.
         "membership": [*_GAME, _GAME_ROWS] if membership else None,
         "random_state": random_state,
-        "own_attacks": [_known_by(attack) for attack in own_attacks] or None,
+        "own_attacks": [_known_by(attack) for attack in own] or None,
     }
     for name in quasi_identifiers or ():
         if name not in described.names or name == label:
@@ -310,7 +324,7 @@ class CompareCell:
         try:
             found = attack.run(protector, X, y)
         except (InputError, ValueError) as error:
-            result["not_run"]["GroundHog"] = str(error)
+            result["not_run"][attack.title()] = str(error)
             return
         label = str(y.value_counts().index[-1])
         row = _row(replace(found, details={"class": label, **found.details}))

@@ -6,74 +6,26 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from inspect import signature
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oversafe._core.errors import InputError, was_interrupted
-from oversafe.attack.base import Attack, AttackResult
-from oversafe.attack.copies import ExactCopies, is_copied, is_copy
-from oversafe.attack.geometry.decimals import told_by_decimals
-from oversafe.attack.geometry.distinguishing import DistinSMOTE
-from oversafe.attack.geometry.reconstruction import ReconSMOTE
-from oversafe.attack.geometry.shapes.points import EXACT
-from oversafe.attack.linkage.inference import AttributeInference
-from oversafe.attack.linkage.linkability import Linkability
-from oversafe.attack.linkage.singling_out import SinglingOut
-from oversafe.attack.membership.similarity import ClosestRecord, NaiveDistinguisher
-from oversafe.data.column import value_keys
+from oversafe._core.errors import was_interrupted
+from oversafe._core.text import joined
+from oversafe.attack.base import Attack, AttackResult, Earlier, Rows
+from oversafe.attack.class_tables import ANOTHER_LABEL, ClassTables, rows_in_words
+from oversafe.attack.registry import about, needing, on_releases
+from oversafe.data.rows import is_copied, is_copy
+from oversafe.data.rows.values import value_keys
 
-NEED_A_HOLDOUT = "Linkability, SinglingOut and AttributeInference"
-
-# In the place of a class: real rows that stand in the release under any but their own.
-ANOTHER_LABEL = "another label than their own"
-# Attacks on the same tables must say the same thing twice.
-AUDIT_SEED = 0
-# A class that fewer rows speak for cannot hold the three lines of three rows that name a record.
-_FEWEST_ROWS = 7
+# What they threaten are records, and not what is told about people.
+_OF_RECORDS = ("reconstruction", "distinguishing")
 # What so many people of other classes have in common names nobody.
 _SEVERAL = 3
 
 Step = Callable[[], AttackResult | None]
-
-
-@dataclass(frozen=True)
-class ClassTables:
-    """The rows of one class in each table, without the label.
-
-    Parameters
-    ----------
-    label : str
-        The class.
-    release, real, holdout : DataFrame
-        Its released rows, the real ones they were made from, and real ones that had no part in them.
-    same_units : bool
-        Whether the real rows can show which records that are computed from the release are real.
-    is_largest : bool
-        Whether it is the largest class, of which only copies are looked for.
-    others_copied : float
-        The share of other people's rows, of all classes together, that may stand in the release although their values
-        are rare: the upper end of its interval, or 0 if none does.
-    shared : bool array, optional
-        Which of the real rows are those of several people of other classes too.
-    """
-
-    label: str
-    release: pd.DataFrame
-    real: pd.DataFrame | None = None
-    holdout: pd.DataFrame | None = None
-    same_units: bool = True
-    is_largest: bool = False
-    others_copied: float = 0.0
-    shared: NDArray[np.bool_] | None = None
-
-    @property
-    def truth(self) -> pd.DataFrame | None:
-        """The real rows where they can be held against what is computed from the release."""
-        return self.real if self.same_units else None
 
 
 @dataclass(frozen=True)
@@ -86,6 +38,8 @@ class AttackStep:
         What it is called.
     tables : ClassTables
         What it is run on.
+    attack : Attack
+        Which one.
     run : callable
         Runs it; None if there is nothing for it to say.
     is_own : bool
@@ -94,6 +48,7 @@ class AttackStep:
 
     title: str
     tables: ClassTables
+    attack: Attack
     run: Step
     is_own: bool = False
 
@@ -120,7 +75,7 @@ def class_tables(
 ) -> ClassTables:
     """Return one class of a release, the real table and the holdout, in the given columns.
 
-    ``kinds`` are the numbers that :func:`oversafe.attack.copies.row_kinds` gives the real rows in these columns.
+    ``kinds`` are the numbers that :func:`oversafe.data.rows.row_keys` gives the real rows in these columns.
     """
 
     def own(table: pd.DataFrame) -> NDArray[np.bool_]:
@@ -170,20 +125,14 @@ def largest_class(release: pd.Series, real: pd.Series | None) -> list[str]:
     return sorted(set(value_keys(release)) - set(attacked_classes(release, real)))
 
 
-def rows_in_words(label: str) -> str:
-    """Return what is attacked: a class, or what stands in the place of one."""
-    return f"rows under {label}" if label == ANOTHER_LABEL else f"class {label!r}"
-
-
-def copies_steps(classes: Sequence[ClassTables]) -> Iterator[AttackStep]:
-    """Yield the one attack that needs no more than rows: whether people stand in the release as they are."""
-    for tables in classes:
-        if tables.real is not None and len(tables.real) and len(tables.release):
-            if tables.holdout is not None and tables.holdout.empty:
-                tables = replace(tables, holdout=None)
-            yield AttackStep(
-                f"ExactCopies on {rows_in_words(tables.label)}", tables, partial(_copies, tables)
-            )
+def steps_on(
+    rows: Rows, classes: Sequence[ClassTables], results: Sequence[AttackResult], not_run: dict[str, str]
+) -> Iterator[AttackStep]:
+    """Yield the attacks on rows that are no class at risk: those of the largest, or under another label."""
+    for attack in on_releases():
+        for tables in classes if rows in attack.about.rows else ():
+            if tables.real is not None and len(tables.real) and len(tables.release):
+                yield from _step(attack, _with_a_holdout(tables), results, not_run)
 
 
 def attack_steps(
@@ -201,7 +150,10 @@ def attack_steps(
     not_run : dict
         Is told which attacks are left out, and why.
     """
-    compared = []
+    attacks = [own for own in on_releases() if "attacked" in own.about.rows]
+    # What reads records is run class by class, the other attacks one after the other.
+    reading = [own for own in attacks if own.about.threat in _OF_RECORDS]
+    ready = []
     for tables in classes:
         what = f"class {tables.label!r}"
         if tables.release.empty:
@@ -210,64 +162,53 @@ def attack_steps(
         if tables.real is not None and tables.real.empty:
             not_run[f"every attack on {what}"] = "the real table has no such class"
             continue
-        yield from _geometry(tables, results, not_run)
-        if tables.real is not None:
-            if tables.holdout is not None and tables.holdout.empty:
-                not_run[f"{NEED_A_HOLDOUT} on {what}"] = "the holdout has no row of it"
-                tables = replace(tables, holdout=None)
-            yield AttackStep(f"ExactCopies on {what}", tables, partial(_copies, tables))
-            compared.append(tables)
-    yield from _linkage([tables for tables in compared if tables.holdout is not None], not_run)
-    yield from _similarity(compared, results, not_run)
-    for tables in compared:
-        title = f"NaiveDistinguisher on class {tables.label!r}"
-        copied = is_copy(tables.release, tables.real)
-        if not copied.any():
-            not_run[title] = "no released row is a real record, so there is none to be told from the others"
-        elif _only_chance_copies(results, tables.label):
-            # In a coarse table every release holds real rows; to know those that are frequent anyway is no gain.
-            not_run[title] = (
-                "the real rows in it are no more than chance gives, so there are none to be told apart"
-            )
-        elif min(len(tables.real if tables.real is not None else ()), int((~copied).sum())) < 2:
-            not_run[title] = "it needs at least two real and two other rows"
-        else:
-            yield AttackStep(title, tables, partial(_naive, tables, results))
+        for attack in reading:
+            if "real" not in attack.about.needs:
+                yield from _step(attack, tables, results, not_run)
+        if tables.real is not None and tables.holdout is not None and tables.holdout.empty:
+            not_run[f"{joined(needing('holdout'))} on {what}"] = "the holdout has no row of it"
+            tables = _with_a_holdout(tables)
+        for attack in reading:
+            if "real" in attack.about.needs and _suffices(tables, attack):
+                yield from _step(attack, tables, results, not_run)
+        ready.append(tables)
+    for attack in attacks:
+        for tables in ready if attack not in reading else ():
+            if _suffices(tables, attack):
+                yield from _step(attack, tables, results, not_run)
 
 
-def _only_chance_copies(results: Sequence[AttackResult], label: str) -> bool:
-    """Whether copies were looked for in a class and no more of them were found than by chance.
-
-    Whoever judged that by more than the interval says so in the details.
-    """
-    found = [r for r in results if r.name == "ExactCopies" and r.details.get("class") == label]
-    return bool(found) and not found[-1].details.get("more_than_chance", found[-1].interval[0] > 0)
+def _suffices(tables: ClassTables, attack: Attack) -> bool:
+    """Whether the tables that an attack needs are there."""
+    given = {"real": tables.real, "holdout": tables.holdout}
+    return all(given[name] is not None for name in given if name in attack.about.needs)
 
 
-def check_attacks(attacks: Sequence[Any] | None) -> tuple[Any, ...]:
-    """Return somebody's own attacks, or say what one of them lacks."""
-    if isinstance(attacks, Attack):
-        raise InputError(
-            f"attacks is a single {type(attacks).__name__}; give a list: [{type(attacks).__name__}()]"
-        )
-    given = tuple(attacks or ())
-    for attack in given:
-        if isinstance(attack, type):
-            raise InputError(
-                f"an attack is the class {attack.__name__}; give an object of it: {attack.__name__}()"
-            )
-        name = type(attack).__name__
-        if not isinstance(attack, Attack):
-            raise InputError(
-                f"an attack is of type {name}, which is not an Attack; inherit from oversafe.attack.Attack"
-            )
-        try:
-            signature(attack.run).bind(None, None, holdout=None)
-        except TypeError:
-            raise InputError(
-                f"the attack {name} has run{signature(attack.run)}; here run(release, real, holdout=None) is called"
-            ) from None
-    return given
+def _with_a_holdout(tables: ClassTables) -> ClassTables:
+    """Return tables whose holdout has rows, or that have none."""
+    return replace(tables, holdout=None) if tables.holdout is not None and tables.holdout.empty else tables
+
+
+def _step(
+    attack: Attack, tables: ClassTables, results: Sequence[AttackResult], not_run: dict[str, str]
+) -> Iterator[AttackStep]:
+    title = f"{attack.title()} on {rows_in_words(tables.label)}"
+    why = attack.why_not(tables, _earlier(results, tables))
+    if why is None:
+        yield AttackStep(title, tables, attack, partial(_run, attack, tables, results))
+    elif why:
+        not_run[title] = why
+
+
+def _run(attack: Attack, tables: ClassTables, results: Sequence[AttackResult]) -> AttackResult | None:
+    result = attack.run_on(tables, _earlier(results, tables))
+    return None if result is None else _labelled(result, tables)
+
+
+def _earlier(results: Sequence[AttackResult], tables: ClassTables) -> Earlier:
+    """Return what names real records of a class, as far as it was found before."""
+    of_class = [result for result in results if result.details.get("class") == tables.label]
+    return {reads: result for result in of_class if (reads := about(result).reads) is not None}
 
 
 def warn_of_own_attacks(attacks: Sequence[Any], *not_run: Mapping[str, str]) -> None:
@@ -292,7 +233,9 @@ def own_attack_steps(
             elif tables.release.empty or tables.real.empty:
                 not_run[title] = "the release or the real table has no row of it"
             else:
-                yield AttackStep(title, tables, partial(_own, attack, tables, title, not_run), is_own=True)
+                yield AttackStep(
+                    title, tables, attack, partial(_own, attack, tables, title, not_run), is_own=True
+                )
 
 
 def _own(attack: Any, tables: ClassTables, title: str, not_run: dict[str, str]) -> AttackResult | None:
@@ -309,106 +252,6 @@ def _own(attack: Any, tables: ClassTables, title: str, not_run: dict[str, str]) 
         not_run[title] = f"it returned {type(result).__name__} and not an AttackResult"
         return None
     return _labelled(result, tables)
-
-
-def reconstruction_of(results: Sequence[AttackResult], label: str) -> AttackResult | None:
-    """Return what the reconstruction attack got out of a class."""
-    for result in results:
-        if result.name == "ReconSMOTE" and result.details.get("class") == label:
-            return result
-    return None
-
-
-def _geometry(
-    tables: ClassTables, results: Sequence[AttackResult], not_run: dict[str, str]
-) -> Iterator[AttackStep]:
-    what = f"class {tables.label!r}"
-    if len(tables.release) < _FEWEST_ROWS:
-        not_run[f"ReconSMOTE on {what}"] = f"the release has only {len(tables.release)} rows of it"
-        return
-    yield AttackStep(f"ReconSMOTE on {what}", tables, partial(_reconstruct, tables))
-    found = reconstruction_of(results, tables.label)
-    truth = None if tables.truth is None else is_copy(tables.release, tables.truth)
-    if truth is not None and truth.all():
-        not_run[f"DistinSMOTE on {what}"] = "all its rows are real, so there is none to be told from them"
-    elif found is not None and (
-        truth is not None or found.details.get("released", 0) or told_by_decimals(tables.release) is not None
-    ):
-        yield AttackStep(f"DistinSMOTE on {what}", tables, partial(_distinguish, tables, truth))
-    elif found is not None and found.details.get("tolerance", 0.0) > EXACT and not found.evidence.empty:
-        # Records were read out, so that the sentence below would deny them.
-        not_run[f"DistinSMOTE on {what}"] = (
-            "its values are rounded, so that real rows, if it has any, cannot be told from added ones as they stand"
-        )
-    else:
-        not_run[f"DistinSMOTE on {what}"] = "no row of the release was found to be a real record"
-
-
-def _linkage(compared: Sequence[ClassTables], not_run: dict[str, str]) -> Iterator[AttackStep]:
-    for make in _AGAINST_HOLDOUT:
-        for tables in compared:
-            attack = make()
-            title = f"{_title(attack)} on class {tables.label!r}"
-            if isinstance(attack, Linkability | AttributeInference) and tables.release.shape[1] < 2:
-                not_run[title] = "the tables share one column only"
-                continue
-            yield AttackStep(title, tables, partial(_against_holdout, attack, tables))
-
-
-def _similarity(
-    compared: Sequence[ClassTables], results: Sequence[AttackResult], not_run: dict[str, str]
-) -> Iterator[AttackStep]:
-    for tables in compared:
-        title = f"ClosestRecord on class {tables.label!r}"
-        if tables.holdout is None and len(tables.release) < _FEWEST_ROWS:
-            not_run[title] = f"the release has only {len(tables.release)} rows of it"
-        else:
-            yield AttackStep(title, tables, partial(_closest, tables, results))
-
-
-def _title(attack: Any) -> str:
-    name = type(attack).__name__
-    return f"{name} ({attack.mode})" if isinstance(attack, SinglingOut) else name
-
-
-_AGAINST_HOLDOUT: tuple[Callable[[], Any], ...] = (
-    lambda: SinglingOut("univariate", random_state=AUDIT_SEED),
-    lambda: SinglingOut("multivariate", random_state=AUDIT_SEED),
-    lambda: Linkability(random_state=AUDIT_SEED),
-    lambda: AttributeInference(random_state=AUDIT_SEED),
-)
-
-
-def _reconstruct(tables: ClassTables) -> AttackResult:
-    return _labelled(ReconSMOTE().run(tables.release, real=tables.truth), tables)
-
-
-def _distinguish(tables: ClassTables, truth: NDArray[np.bool_] | None) -> AttackResult | None:
-    if truth is not None and not truth.any():
-        return None
-    return _labelled(DistinSMOTE().run(tables.release, truth=truth), tables)
-
-
-def _copies(tables: ClassTables) -> AttackResult:
-    # Under another label the real rows were chosen for being missing under their own; the holdout's were not chosen.
-    attack = ExactCopies(both_ways=tables.label != ANOTHER_LABEL)
-    return _labelled(attack.run(tables.release, tables.real, tables.holdout), tables)
-
-
-def _against_holdout(attack: Any, tables: ClassTables) -> AttackResult:
-    return _labelled(attack.run(tables.release, tables.real, tables.holdout), tables)
-
-
-def _closest(tables: ClassTables, results: Sequence[AttackResult]) -> AttackResult:
-    known = reconstruction_of(results, tables.label)
-    attack = ClosestRecord(random_state=AUDIT_SEED)
-    return _labelled(attack.run(tables.release, tables.real, tables.holdout, reconstruction=known), tables)
-
-
-def _naive(tables: ClassTables, results: Sequence[AttackResult]) -> AttackResult:
-    known = reconstruction_of(results, tables.label)
-    attack = NaiveDistinguisher(random_state=AUDIT_SEED)
-    return _labelled(attack.run(tables.release, tables.real, reconstruction=known), tables)
 
 
 def _labelled(result: AttackResult, tables: ClassTables) -> Any:

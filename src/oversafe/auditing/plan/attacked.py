@@ -10,19 +10,19 @@ from typing import Any
 import pandas as pd
 
 from oversafe.attack import AttackResult
-from oversafe.attack.copies import row_kinds
+from oversafe.attack.class_tables import ClassTables
 from oversafe.auditing.certainty import others_copied
 from oversafe.auditing.plan.attack_steps import (
     AttackStep,
-    ClassTables,
     attack_steps,
     attacked_classes,
     class_tables,
-    copies_steps,
     largest_class,
     own_attack_steps,
     relabelled_tables,
+    steps_on,
 )
+from oversafe.data.rows import row_keys
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,9 @@ class AttackedRelease:
         ``own`` are somebody's own attacks, which come last.
         """
         # First, since it takes next to no time: no limit may leave out that most people stand there as they are.
-        yield from copies_steps(self.largest_tables)
-        yield from copies_steps(relabelled_tables(self.label, self.columns, self.tables))
+        yield from steps_on("largest", self.largest_tables, results, not_run)
+        relabelled = relabelled_tables(self.label, self.columns, self.tables)
+        yield from steps_on("relabelled", relabelled, results, not_run)
         classes = self._rows_of(self.attacked, same_units=self.same_units)
         yield from attack_steps(classes, results, not_run)
         yield from own_attack_steps(own, classes, not_run)
@@ -88,5 +89,5 @@ class AttackedRelease:
     def _common(self) -> tuple[float, Any]:
         """What all classes together show: how often chance copies others, and which real rows are alike."""
         real = self.tables[1]
-        kinds = None if real is None else row_kinds(real[list(self.columns)])
+        kinds = None if real is None else row_keys(real[list(self.columns)])
         return others_copied(self.label, self.columns, self.tables), kinds

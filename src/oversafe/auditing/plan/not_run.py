@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from oversafe._core.text import listed
+from oversafe._core.text import joined, listed
 from oversafe.attack.base import AttackResult
-from oversafe.attack.copies import is_copy
-from oversafe.auditing.plan.attack_steps import NEED_A_HOLDOUT, ClassTables
+from oversafe.attack.class_tables import ClassTables
+from oversafe.attack.registry import needing
+from oversafe.data.rows import is_copy
 
 _ON_CLASS = " on class "
 # Of columns that are named, with how much of each is missing.
@@ -29,9 +30,9 @@ def why_not_at_all(has_real: bool, has_holdout: bool) -> dict[str, str]:
         reason = f"they need {' and '.join(missing)}"
         if not has_holdout:
             reason += ", or what holds for everybody would count as a leak"
-        reasons[NEED_A_HOLDOUT] = reason
+        reasons[joined(needing("holdout"))] = reason
     if not has_real:
-        reasons |= dict.fromkeys(("ExactCopies", "NaiveDistinguisher"), "it needs the real table (--real)")
+        reasons |= dict.fromkeys(needing("real", without="holdout"), "it needs the real table (--real)")
     return reasons
 
 

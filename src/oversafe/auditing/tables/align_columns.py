@@ -10,7 +10,7 @@ from pandas.api.types import is_numeric_dtype
 
 from oversafe._core.text import counted, listed
 from oversafe.data.coerce_text import ReadAs, read_as, reread, without_zone
-from oversafe.data.column import value_keys
+from oversafe.data.rows.values import value_keys
 
 Kinds = tuple[tuple[str, ReadAs], ...]
 

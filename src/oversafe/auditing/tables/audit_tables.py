@@ -14,32 +14,19 @@ from pandas.api.types import is_any_real_numeric_dtype
 from oversafe._core.checks import check_pandas
 from oversafe._core.errors import InputError
 from oversafe._core.text import did_you_mean, listed, shorten
-from oversafe.attack.copies import is_copy
+from oversafe.attack.registry import on_releases
 from oversafe.auditing.plan.attacked import AttackedRelease
 from oversafe.auditing.tables.align_columns import made_alike
 from oversafe.auditing.tables.identifiers import real_identifiers
 from oversafe.auditing.tables.masking_column import hiding_column
 from oversafe.data import Schema
-from oversafe.data.column import value_key, value_keys
 from oversafe.data.labels import check_class_count
+from oversafe.data.rows import is_copy
+from oversafe.data.rows.values import value_key, value_keys
 from oversafe.data.schema import check_table
 
 FloatArray = NDArray[np.float64]
 
-# How long the attacks take in comparison, for the time that is left. The first two need the release alone, the
-# next three the real table too, the others also a holdout.
-_WORK = {
-    "ReconSMOTE": 6.0,
-    "DistinSMOTE": 1.0,
-    "ExactCopies": 0.5,
-    "ClosestRecord": 1.0,
-    "NaiveDistinguisher": 4.0,
-    "SinglingOut (univariate)": 1.5,
-    "SinglingOut (multivariate)": 1.5,
-    "Linkability": 1.5,
-    "AttributeInference": 1.5,
-}
-_ALONE, _WITH_REAL = 2, 5
 # Two samples' largest difference of their distributions (Kolmogorov, Smirnov) from which they are told to hardly
 # overlap, or to be unlike; of fewer values it says nothing.
 _ELSEWHERE, _UNLIKE, _FEW = 0.9, 0.4, 7
@@ -211,9 +198,13 @@ class Material:
 
     def work(self) -> float:
         """How much the attacks will take together, if all can be run."""
-        n = _ALONE if self.real is None else _WITH_REAL if self.holdout is None else len(_WORK)
-        others = _WORK["ExactCopies"] * len(self.attacked.largest)
-        return max(1, len(self.attacked.attacked)) * sum(list(_WORK.values())[:n]) + others
+        given = {"release", "reconstruction"}
+        given |= {
+            what for what, table in (("real", self.real), ("holdout", self.holdout)) if table is not None
+        }
+        possible = [own.about for own in on_releases() if given.issuperset(own.about.needs)]
+        others = sum(own.work for own in possible if "largest" in own.rows) * len(self.attacked.largest)
+        return max(1, len(self.attacked.attacked)) * sum(own.work for own in possible) + others
 
 
 def _is_scaled(release: FloatArray, real: FloatArray) -> bool:
@@ -257,11 +248,6 @@ def _other_units(release: pd.DataFrame, real: pd.DataFrame, label: str, columns:
     others = [name for name, distance in apart.items() if distance >= _ELSEWHERE]
     unlike = [name for name, distance in apart.items() if distance >= _UNLIKE]
     return unlike if others or len(unlike) > len(apart) / 2 else []
-
-
-def work_of(title: str) -> float:
-    """Return how much one attack takes, by its title."""
-    return _WORK.get(title.partition(" on ")[0], 1.0)
 
 
 def _shown_class(label: Any) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from oversafe.attack.copies import as_released, column_codes
+from oversafe.data.rows import as_released, column_codes
+from oversafe.data.rows.sketches import value_hashes
 from oversafe.measure.leakage import release_overlap
 
 # So many of the released rows, at least, are real ones without the column, and at most this share of them with it.
@@ -25,7 +23,7 @@ def hiding_column(release: pd.DataFrame, real: pd.DataFrame, columns: list[str])
     if len(columns) < _FEWEST_COLUMNS:
         return None
     hashes = {
-        place: _hashes(codes, place)
+        place: [value_hashes(codes[name], place) for name in ("release", "real")]
         for place, codes in column_codes({"release": release[columns], "real": real[columns]})
     }
     released, known = (
@@ -42,10 +40,3 @@ def hiding_column(release: pd.DataFrame, real: pd.DataFrame, columns: list[str])
     if not release_overlap(release[rest], as_released(real[rest], release[rest])).is_leakage:
         return None
     return columns[best], found[best]
-
-
-def _hashes(codes: Mapping[str, NDArray[np.int64]], place: int) -> list[NDArray[np.uint64]]:
-    """Return a random number for each value of a column in release and real table, equal where the values are."""
-    n = 1 + max(int(own.max()) for own in codes.values())
-    drawn = np.random.default_rng(place).integers(0, 2**64, n, dtype=np.uint64)
-    return [drawn[codes[name]] for name in ("release", "real")]

@@ -1,4 +1,4 @@
-"""CSV as people send it: split into cells of text, and where nothing is declared, a guess at what they are.
+"""CSV as people send it: split into cells of text, and where nothing is declared, read as is proposed.
 
 Every cell is split off as text first. Without a declaration encoding, separator and decimal sign are found, and a
 column becomes numbers, booleans or dates only if all of its values agree, so that ``007`` or the country code ``NA`` is
@@ -10,7 +10,6 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from gzip import GzipFile
-from itertools import repeat
 from typing import IO
 
 import numpy as np
@@ -20,7 +19,9 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from oversafe._core.errors import InputError
-from oversafe.data.cells import MISSING_MARKERS, FileFormat, check_encoding, check_separator
+from oversafe.data.cells import FileFormat, check_encoding, check_separator
+from oversafe.data.cells.grammar import NUMBER
+from oversafe.data.cells.propose import clean, propose_decimal, read_as_proposed
 
 # A comma is the likeliest of the four to occur inside text and numbers, so a tie goes to the others.
 SEPARATORS = ("\t", ";", "|", ",")
@@ -44,8 +45,6 @@ _MAGIC = (
     (b"\xfd7zXZ", "an xz file", "unpack it first"),
     (b"\x28\xb5\x2f\xfd", "a Zstandard file", "unpack it first"),
 )
-_MISSING = pa.array(MISSING_MARKERS)
-_PROBE_ROWS = 1000
 _SAMPLE_BYTES = 1 << 20
 _SAMPLE_ROWS = 1000
 
@@ -59,15 +58,6 @@ _LINE_END_BYTES = re.compile(rb"\r\n|\r|\n")
 
 _FORMULA = r"^('*[=+\-@\t\r])"
 _NEUTRALISED = r"^'('*[=+\-@\t\r])"
-_NUMBER_LIKE = r"^[+-]?(?:[0-9.,]+(?:[eE][+-]?[0-9]+)?|inf)$"
-_COMMA_NUMBER = (
-    r"^[+-]?(?:(?:[0-9]+|[1-9][0-9]{0,2}(?:\.[0-9]{3})+)(?:,[0-9]*)?(?:[eE][+-]?[0-9]+)?|,[0-9]+|inf)$"
-)
-_COMMA_GROUP = r"^[+-]?[1-9][0-9]{0,2},[0-9]{3}$"
-# A leading zero marks a code, and a float would round an integer of this length.
-_NOT_A_FLOAT = r"^[+-]?(?:0[0-9]|[0-9]{19,}$)"
-# With a space, as a German or French spreadsheet has it, which may be one that does not break.
-_PERCENT = r"([0-9.,])[ \x{00A0}\x{202F}]?%$"
 _GERMAN_DATE = r"^([0-9]{2})\.([0-9]{2})\.([0-9]{4})( [0-9:.]+)?$"
 
 
@@ -105,13 +95,14 @@ def parse(
     else:
         whole = _exactly_decoded(data, shown, encoding)
     names, columns, separator = _split_columns(whole, shown, separator, by_header=as_text)
-    sign = "."
+    sign = decimal or "."
     if as_text:
-        columns = [_restore(_alike(column, decimal == ",")) for column in columns]
+        columns = [_restore(_alike(column, sign)) for column in columns]
     elif len(columns[0]):
-        columns, sign = _convert(columns, decimal or ("." if separator == "," else None))
+        sign = decimal or ("." if separator == "," else propose_decimal(columns))
+        columns = _convert(columns, sign)
     table = pa.table(columns, names=names)
-    facts = {"encoding": found or "utf-8", "separator": separator, "decimal": decimal or sign}
+    facts = {"encoding": found or "utf-8", "separator": separator, "decimal": sign}
     return table.replace_schema_metadata(facts)
 
 
@@ -400,145 +391,29 @@ def _first_line(error: Exception) -> str:
 # From text to types
 
 
-def _convert(columns: list[pa.ChunkedArray], decimal: str | None) -> tuple[list[pa.ChunkedArray], str]:
-    """Return the columns in their types, and the decimal sign: a comma if that of any is one."""
+def _convert(columns: list[pa.ChunkedArray], decimal: str) -> list[pa.ChunkedArray]:
+    """Return the columns as the kinds that are proposed for them; the others as text."""
+
+    def convert(column: pa.ChunkedArray) -> pa.ChunkedArray:
+        found = read_as_proposed(column, decimal)
+        return _restore(column) if found is None else found
+
     with ThreadPoolExecutor(max_workers=pa.cpu_count()) as pool:
-        if decimal is not None:
-            return list(pool.map(_typed, columns, repeat(decimal == ","))), decimal
-        signs = list(pool.map(_decimal_sign, columns))
-        comma_elsewhere = "," in signs and "." not in signs
-        point_elsewhere = "." in signs and "," not in signs
-        # 1.234 and 1,234 alone could be either; the other columns of the file decide, or else the sign is
-        # taken as a decimal sign. Where they contradict 1,234, it stays text rather than be wrong.
-        is_comma = {",": True, ",?": not point_elsewhere, ".?": comma_elsewhere}
-        commas = [is_comma.get(sign, False) for sign in signs]
-        return list(pool.map(_typed, columns, commas)), "," if any(commas) else "."
+        return list(pool.map(convert, columns))
 
 
-def _decimal_sign(column: pa.ChunkedArray) -> str:
-    """Return the column's decimal sign, with a question mark where it may group thousands, or nothing."""
-    probe = _without_percent(_clean(column.slice(0, _PROBE_ROWS)))
-    if not _all(pc.match_substring_regex(probe, _NUMBER_LIKE)):
-        return ""
-    text = _without_percent(_clean(column))
-    has_comma = pc.match_substring(text, ",")
-    if _any(has_comma):
-        if not _all(pc.match_substring_regex(text, _COMMA_NUMBER)):
-            return ""
-        groups = pc.match_substring_regex(text, _COMMA_GROUP)
-        return ",?" if _all(pc.or_(groups, pc.invert(has_comma))) else ","
-    if _any(pc.match_substring(text, ".")):
-        if _all(pc.match_substring_regex(text, _COMMA_NUMBER)):
-            return ".?"
-        return "" if _floats(text) is None else "."
-    return ""
-
-
-def _typed(column: pa.ChunkedArray, decimal_comma: bool) -> pa.ChunkedArray:
-    if column.null_count == len(column):
-        return pa.chunked_array([pa.nulls(len(column), pa.float64())])
-    probe = _clean(column.slice(0, _PROBE_ROWS))
-    text = None
-    for kind in (_comma_numbers if decimal_comma else _numbers, _booleans, _timestamps, _german_dates):
-        if kind(probe) is None:
-            continue
-        if text is None:
-            text = _clean(column)
-            if text.null_count == len(text):
-                break
-        if (converted := kind(text)) is not None:
-            return converted
-    return _restore(column)
-
-
-def _alike(column: pa.ChunkedArray, decimal_comma: bool) -> pa.ChunkedArray:
+def _alike(column: pa.ChunkedArray, decimal: str) -> pa.ChunkedArray:
     """Return text in which a number or a date reads as in a column of its own kind, whatever the other cells are."""
-    text = _clean(column)
-    plain = pc.replace_substring_regex(text, _PERCENT, r"\1")
-    if decimal_comma:
-        point = pc.replace_substring(pc.replace_substring(plain, ".", ""), ",", ".")
-        plain = pc.if_else(pc.match_substring_regex(plain, _COMMA_NUMBER), point, plain)
-    text = pc.if_else(pc.match_substring_regex(plain, _NUMBER_LIKE), plain, text)
-    padded = _padded(text)
-    dates = pc.replace_substring_regex(padded, _GERMAN_DATE, r"\3-\2-\1\4")
-    return pc.if_else(pc.match_substring_regex(padded, _GERMAN_DATE), dates, text)
-
-
-def _clean(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    text = pc.ascii_trim_whitespace(column)
-    return pc.if_else(pc.is_in(text, value_set=_MISSING), pa.scalar(None, pa.string()), text)
-
-
-def _numbers(text: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    text = _without_percent(text)
-    if _any(pc.starts_with(text, "+")):
-        text = pc.replace_substring_regex(text, r"^\+([0-9.])", r"\1")
-    integers = _integers(text)
-    return _floats(text) if integers is None else integers
-
-
-def _without_percent(text: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return numbers without the % sign behind them, if all of the texts have one."""
-    # The first few spare nearly all columns the look at the rest.
-    for part in (text.slice(0, 10), text):
-        if not _all(pc.match_substring_regex(part, _PERCENT)):
-            return text
-    return pc.replace_substring_regex(text, _PERCENT, r"\1")
-
-
-def _comma_numbers(text: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    text = _without_percent(text)
-    if not _all(pc.match_substring_regex(text, _COMMA_NUMBER)):
-        return None
-    return _numbers(pc.replace_substring(pc.replace_substring(text, ".", ""), ",", "."))
-
-
-def _integers(text: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    try:
-        numbers = pc.cast(text, pa.int64())
-    except pa.ArrowInvalid:
-        return None
-    # Arrow also takes 007, 0x1F and -0, which are no integers or not the same ones.
-    return numbers if _all(pc.equal(pc.cast(numbers, pa.string()), text)) else None
-
-
-def _floats(text: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    try:
-        numbers = pc.cast(text, pa.float64())
-    except pa.ArrowInvalid:
-        return None
-    return None if _any(pc.match_substring_regex(text, _NOT_A_FLOAT)) else numbers
-
-
-def _booleans(text: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    lower = pc.ascii_lower(text)
-    is_true = pc.equal(lower, "true")
-    return is_true if _all(pc.or_(is_true, pc.equal(lower, "false"))) else None
-
-
-def _timestamps(text: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    for zone in (None, "UTC"):
-        # Microseconds hold every year from 1 to 9999; nanoseconds only where the digits ask for them.
-        for unit in ("us", "ns"):
-            try:
-                return pc.cast(text, pa.timestamp(unit, zone))
-            except pa.ArrowInvalid:
-                continue
-    return None
-
-
-def _german_dates(text: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    padded = _padded(text)
-    if not _all(pc.match_substring_regex(padded, _GERMAN_DATE)):
-        return None
-    return _timestamps(pc.replace_substring_regex(padded, _GERMAN_DATE, r"\3-\2-\1\4"))
-
-
-def _padded(text: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return dates such as 1.2.2024 with two digits for day and month."""
-    return pc.replace_substring_regex(
+    text = clean(column)
+    is_number = pc.match_substring_regex(text, f"^(?:{NUMBER[decimal]})$")
+    plain = pc.replace_substring_regex(text, r"[^0-9eE+.,\-]", "")
+    plain = pc.replace_substring(plain, "." if decimal == "," else ",", "")
+    text = pc.if_else(is_number, pc.replace_substring(plain, ",", "."), text)
+    padded = pc.replace_substring_regex(
         pc.replace_substring_regex(text, r"^([0-9])\.", r"0\1."), r"\.([0-9])\.", r".0\1."
     )
+    is_date = pc.match_substring_regex(padded, _GERMAN_DATE)
+    return pc.if_else(is_date, pc.replace_substring_regex(padded, _GERMAN_DATE, r"\3-\2-\1\4"), text)
 
 
 def _restore(text: pa.ChunkedArray) -> pa.ChunkedArray:

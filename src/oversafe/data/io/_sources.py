@@ -18,8 +18,7 @@ from oversafe._core.errors import InputError
 from oversafe._core.text import listed
 from oversafe.data._kernels import bin_numbers
 from oversafe.data.bins import Bins
-from oversafe.data.cells import is_name, places_of
-from oversafe.data.column import as_number
+from oversafe.data.cells import as_number, is_name, places_of
 from oversafe.data.counts import CodeSource, code_type
 from oversafe.data.encode import whole_codes
 from oversafe.data.io._arrow import reason_of, to_frame

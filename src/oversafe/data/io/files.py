@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from oversafe.data.schema import Schema
 
 _TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+TABLE_ENDINGS = (*_TEXT_ENDINGS, ".parquet")
 _ENDINGS = "a .csv, .tsv, .txt (also .gz) or .parquet file"
 # Of a file, for its separator.
 _LONGEST_LOOK = 1 << 20
@@ -71,8 +72,8 @@ def read_table(
     separator : str, optional
         The character between the fields of a CSV file. If left out, the schema's; without a schema it is detected.
     decimal : {".", ","}, optional
-        The decimal sign of a CSV file. If left out, the schema's; without a schema it is found for each column, and a
-        comma is considered only where it does not separate the fields.
+        The decimal sign of a CSV file. If left out, the schema's; without a schema a point where commas separate the
+        fields, else the one with which more columns are numbers.
     encoding : str, optional
         The encoding of a CSV file. If left out, the schema's; without a schema UTF-8 or UTF-16 by its mark, else UTF-8,
         else Windows-1252.
@@ -344,7 +345,7 @@ def write_file(
     _check_table(table)
     path, shown = Path(target), repr(os.fspath(target))
     ending = _ending(path)
-    if ending not in (*_TEXT_ENDINGS, ".parquet"):
+    if ending not in TABLE_ENDINGS:
         raise InputError(
             f"{shown} does not say the kind of file; expected {_ENDINGS}, or a database URL with #table"
         )

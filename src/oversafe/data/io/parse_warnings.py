@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from pandas.api import types
 
 from oversafe._core.text import shorten
-from oversafe.data.dates import iso_date
+from oversafe.data.cells import dates_in, is_marker, text_number
+from oversafe.data.cells.grammar import CODE
 
 if TYPE_CHECKING:
     from oversafe.data.schema import Schema
@@ -23,12 +24,7 @@ Place = Callable[[int], str]
 # From these on a column of text was meant as something else.
 _FEWEST, _SHARE = 10, 0.9
 _MOST_SHOWN = 3
-_COMMA_NUMBER = re.compile(
-    r"[+-]?(?:(?:\d+|[1-9]\d{0,2}(?:\.\d{3})+)(?:,\d*)?(?:[eE][+-]?\d+)?|,\d+)", re.ASCII
-)
-_PERCENT = re.compile(r"\s?%$")
-# A leading zero marks a code, such as a postal one, and nobody counts in 19 digits.
-_CODE = re.compile(r"[+-]?(?:0\d+|\d{19,})", re.ASCII)
+_CODE = re.compile(CODE)
 _DATE_LIKE = re.compile(r"\d{4}-\d|\d{1,2}\.\d{1,2}\.\d")
 _STARTS = frozenset("0123456789+-.,<>≤≥")
 # Laboratories write what they cannot measure as <0,6.
@@ -49,17 +45,21 @@ class Reading:
         How many values are there.
     sign : str
         What keeps numbers from being read: "a decimal comma", "a % sign", or nothing.
+    are_shares : bool
+        Whether most values have a % sign, so that one without it is another thing.
     """
 
     noun: str
     bad: NDArray[np.bool_]
     n_present: int
     sign: str = ""
+    are_shares: bool = False
 
     def share(self, values: pd.Series, place: Place) -> str:
         """Return "1 of 1200 values is no date: '31.02.2025' (line 13)", with the first of what is none."""
         n_bad = int(self.bad.sum())
         are = "is no " + self.noun if n_bad == 1 else f"are no {self.noun}s"
+        are += " with a % sign" if self.are_shares else ""
         # Of what occurs often once is enough.
         odd = pd.Series(values.to_numpy(dtype=object)[self.bad].astype(str), index=np.flatnonzero(self.bad))
         odd = odd.drop_duplicates()
@@ -86,30 +86,30 @@ def as_numbers(values: pd.Series) -> Reading:
     """Return which values are no numbers, with the decimal sign and the % sign that most of them have."""
     present = values.notna().to_numpy()
     places, texts = _texts(values)
-    comma = np.array([_COMMA_NUMBER.fullmatch(text) is not None for text in texts], dtype=bool)
-    has_percent = np.array([_PERCENT.search(text) is not None for text in texts], dtype=bool)
-    sign = ""
-    if has_percent.any() and 2 * has_percent[places[present]].sum() > present.sum():
-        texts = [_PERCENT.sub("", text) for text in texts]
-        comma = np.array([_COMMA_NUMBER.fullmatch(text) is not None for text in texts], dtype=bool)
-        comma, sign = comma & has_percent, "a % sign"
-    point = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").notna().to_numpy(dtype=bool)
-    if sign:
-        point = point & has_percent
+    marks = np.array([is_marker(text) for text in texts], dtype=bool)
+    shares = np.array([text.endswith("%") for text in texts], dtype=bool)
+    point, comma = (
+        np.array([not np.isnan(text_number(text, sign)) for text in texts], dtype=bool) for sign in ".,"
+    )
+    n_present = int(present.sum())
+    are_shares = bool(2 * shares[places[present]].sum() > n_present)
+    if are_shares:
+        point, comma = point & shares, comma & shares
+    sign, fits = ("a % sign" if are_shares else ""), point
     if comma[places[present]].sum() > point[places[present]].sum():
-        return Reading("number", present & ~comma[places], int(present.sum()), sign or "a decimal comma")
-    return Reading("number", present & ~point[places], int(present.sum()), sign)
+        sign, fits = "a decimal comma", comma
+    return Reading("number", present & ~(fits | marks)[places], n_present, sign, are_shares)
 
 
-def as_dates(values: pd.Series) -> tuple[pd.Series, Reading]:
+def as_dates(values: pd.Series, unit: str = "us") -> tuple[pd.Series, Reading]:
     """Return values as dates in UTC, missing where they are none, and which are none."""
-    stamps = pd.to_datetime(values, errors="coerce", format="ISO8601", utc=True)
-    bad = (stamps.isna() & values.notna()).to_numpy()
-    if bad.any():
-        written = values.map(lambda value: iso_date(value.strip()) if isinstance(value, str) else value)
-        stamps = pd.to_datetime(written, errors="coerce", format="ISO8601", utc=True)
-        bad = (stamps.isna() & values.notna()).to_numpy()
-    return stamps, Reading("date", bad, int(values.notna().sum()))
+    moments = dates_in(values, unit)
+    present = values.notna().to_numpy()
+    bad = np.isnat(moments) & present
+    bad[bad] = [not is_marker(value) for value in values[bad]]
+    return pd.Series(moments, index=values.index).dt.tz_localize("UTC"), Reading(
+        "date", bad, int(present.sum())
+    )
 
 
 def misread(schema: Schema, table: pd.DataFrame, place: Place = row_of) -> dict[str, str]:
@@ -148,7 +148,7 @@ def _misread(values: pd.Series, place: Place) -> str | None:
         reading = as_dates(values)[1]
     else:
         reading = as_numbers(values)
-        if any(_CODE.fullmatch(text) for text in texts):
+        if any(_CODE.match(text) for text in texts):
             return None
         beyond = np.array([_BEYOND.match(text) is not None for text in texts], dtype=bool)[places]
         n_bad = int(reading.bad.sum())

@@ -204,7 +204,7 @@ class Ledger:
             raise InputError(unproven_reason(guarantee))
         digest = None
         if data is not None:
-            from oversafe.privacy.ledger.fingerprint import table_digest
+            from oversafe.data.rows.fingerprint import table_digest
 
             digest = table_digest(data)
         facts = {"what": what, "guarantee": guarantee.to_dict(), "oversafe": _version()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from oversafe.data.schema import Schema
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.protect.anonymize.quasi_identifiers import chosen_columns, dense_ids, group_sizes
 from oversafe.protect.base import Sampler
+from oversafe.protect.explanations import Explanation
 from oversafe.protect.margins import finite_codes
 
 FloatArray = NDArray[np.float64]
@@ -33,6 +35,7 @@ _SAME = "a group whose rows agree in a sensitive value tells it of all of them; 
 _COMPOSE = "two k-anonymous releases of one table together need not be k-anonymous"
 
 
+@dataclass(eq=False, repr=False)
 class KAnonymizer(Sampler):
     """Cut the table into groups of at least k rows and give the rows of a group the same quasi-identifiers.
 
@@ -100,30 +103,25 @@ class KAnonymizer(Sampler):
     ['21 to 23', '21 to 23', '21 to 23', '60 to 69', '60 to 69', '60 to 69']
     """
 
-    def __init__(
-        self,
-        k_anonymity: int = 5,
-        quasi_identifiers: Sequence[Any] | None = None,
-        *,
-        l_diversity: int | None = None,
-        t_closeness: float | None = None,
-        sensitive: Any = None,
-        hierarchies: Mapping[str, Hierarchy] | None = None,
-        max_suppression: float = 0.0,
-        output: Literal["values", "ranges"] = "values",
-        random_state: int | None = None,
-        schema: Schema | None = None,
-    ):
-        self.k_anonymity = k_anonymity
-        self.quasi_identifiers = quasi_identifiers
-        self.l_diversity = l_diversity
-        self.t_closeness = t_closeness
-        self.sensitive = sensitive
-        self.hierarchies = hierarchies
-        self.max_suppression = max_suppression
-        self.output = output
-        self.random_state = random_state
-        self.schema = schema
+    method_name = "k-anonymizer"
+    explanation = Explanation(
+        "Real rows whose quasi-identifiers are replaced by those of a group of at least k_anonymity rows.",
+        "k-anonymity for the quasi-identifiers; l-diversity and t-closeness of the sensitive column when asked for.",
+        "It bounds nothing for an outsider who knows other columns, and two such releases together may single "
+        "people out.",
+    )
+
+    k_anonymity: int = 5
+    quasi_identifiers: Sequence[Any] | None = None
+    _: KW_ONLY
+    l_diversity: int | None = None
+    t_closeness: float | None = None
+    sensitive: Any = None
+    hierarchies: Mapping[str, Hierarchy] | None = None
+    max_suppression: float = 0.0
+    output: Literal["values", "ranges"] = "values"
+    random_state: int | None = None
+    schema: Schema | None = None
 
     def _resample(self, table: pd.DataFrame, labels: pd.Series) -> tuple[pd.DataFrame, pd.Series]:
         from oversafe.protect.samplers._neighbor_kernels import mondrian

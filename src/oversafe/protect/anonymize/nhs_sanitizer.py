@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from oversafe.data.schema import Schema
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.protect.anonymize.quasi_identifiers import SUGGESTED, chosen_columns, group_sizes
 from oversafe.protect.base import Sampler
+from oversafe.protect.explanations import Explanation
 from oversafe.protect.margins import NumberMargin, finite_codes
 
 FloatArray = NDArray[np.float64]
@@ -28,6 +30,7 @@ _REASONS = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class NHSSanitizer(Sampler):
     """Generalise quasi-identifiers, cap outliers, and leave out rows with rare combinations.
 
@@ -89,24 +92,23 @@ class NHSSanitizer(Sampler):
     True
     """
 
-    def __init__(
-        self,
-        quasi_identifiers: Sequence[Any] | None = None,
-        k_anonymity: int = 10,
-        *,
-        cap: float = 0.95,
-        n_bins: int = 10,
-        max_suppression: float = 0.1,
-        random_state: int | None = None,
-        schema: Schema | None = None,
-    ):
-        self.quasi_identifiers = quasi_identifiers
-        self.k_anonymity = k_anonymity
-        self.cap = cap
-        self.n_bins = n_bins
-        self.max_suppression = max_suppression
-        self.random_state = random_state
-        self.schema = schema
+    method_name = "nhs-sanitizer"
+    explanation = Explanation(
+        "Real rows: outliers capped, rare categories merged, quasi-identifiers made coarser, rows with rare "
+        "combinations left out.",
+        "Every released combination of the quasi-identifiers is shared by at least k_anonymity rows.",
+        "It bounds nothing for an outsider who knows other columns, and leaves out the rare, who may be the "
+        "minority class.",
+    )
+
+    quasi_identifiers: Sequence[Any] | None = None
+    k_anonymity: int = 10
+    _: KW_ONLY
+    cap: float = 0.95
+    n_bins: int = 10
+    max_suppression: float = 0.1
+    random_state: int | None = None
+    schema: Schema | None = None
 
     def _resample(self, table: pd.DataFrame, labels: pd.Series) -> tuple[pd.DataFrame, pd.Series]:
         check_count("k_anonymity", self.k_anonymity, 2)

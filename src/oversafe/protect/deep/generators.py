@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from oversafe.data.schema import Schema
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.protect.base import Synthesizer
 from oversafe.protect.descriptions import PLAIN, described
+from oversafe.protect.explanations import Explanation
 
 LICENCE = (
     "{method} comes with the package '{package}', which is under the Business Source License 1.1 and restricts "
@@ -41,25 +43,25 @@ guarantee_ : Guarantee
 """
 
 
+@dataclass(eq=False, repr=False)
 class _Generator(Synthesizer):
     """Trains a generator of another project on the coded table and draws rows of the wanted classes from it."""
 
-    _package: str
+    explanation = Explanation(
+        "A fully synthetic table from a neural network of another project, whose licence (BUSL-1.1) restricts some "
+        "commercial use; for comparisons.",
+        "Nothing: the network is trained without noise.",
+        "It can repeat what it has seen, above all rare records.",
+    )
 
-    def __init__(
-        self,
-        epochs: int = 300,
-        *,
-        batch_size: int = 500,
-        sampling_strategy: str | float | Mapping[Any, int] | None = None,
-        schema: Schema | None = None,
-        random_state: int | None = None,
-    ):
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.sampling_strategy = sampling_strategy
-        self.schema = schema
-        self.random_state = random_state
+    _package: ClassVar[str]
+
+    epochs: int = 300
+    _: KW_ONLY
+    batch_size: int = 500
+    sampling_strategy: str | float | Mapping[Any, int] | None = None
+    schema: Schema | None = None
+    random_state: int | None = None
 
     def _fit(self, table: pd.DataFrame, labels: pd.Series) -> None:
         for name in ("epochs", "batch_size"):
@@ -180,6 +182,9 @@ class CTGAN(_Generator):
     {guarantee_, schema_, classes_, class_counts_}
     """
 
+    method_name = "ctgan"
+    extra = "baselines"
+
     _package = "ctgan"
 
     def _train(self, coded: pd.DataFrame, discrete: list[str], seed: int) -> Any:
@@ -219,6 +224,8 @@ class TVAE(CTGAN):
     {guarantee_, schema_, classes_, class_counts_}
     """
 
+    method_name = "tvae"
+
     def _sample_rows(self, n: int, rare: int) -> pd.DataFrame:
         return self._model.sample(n)
 
@@ -241,6 +248,9 @@ class CopulaGAN(_Generator):
     ----------
     {guarantee_, schema_, classes_, class_counts_}
     """
+
+    method_name = "copulagan"
+    extra = "sdv"
 
     _package = "sdv"
 

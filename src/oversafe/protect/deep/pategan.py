@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from oversafe.privacy.ledger.ledger import DatasetLedger
 from oversafe.privacy.noise import uniform
 from oversafe.protect.deep.adversarial import AdversarialSynthesizer, Cells, Strategy, drawn_classes
 from oversafe.protect.descriptions import PRIVATE, described
+from oversafe.protect.explanations import COUNTED, Explanation
 
 if TYPE_CHECKING:
     import torch
@@ -40,6 +42,7 @@ _REMEMBERED = 10
 
 
 @described(PRIVATE)
+@dataclass(eq=False, repr=False)
 class PATEGAN(AdversarialSynthesizer):
     """Train a generator against a student that learns from noisy votes of teachers (Jordon, Yoon, van der Schaar 2019).
 
@@ -79,46 +82,35 @@ class PATEGAN(AdversarialSynthesizer):
         The deviation of the noise on a count of votes.
     """
 
+    method_name = "pategan"
+    extra = "deep"
+    explanation = Explanation(
+        "A fully synthetic table from a neural network that starts from noisy margins of the columns within the "
+        "classes and learns from noisy votes of teachers, each of which sees rows of its own.",
+        COUNTED,
+        "At a small epsilon it learns little beyond the margins; the methods that count are better on most tables.",
+    )
+
     _only_counts: ClassVar = True
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        *,
-        schema: Schema | None = None,
-        domains: Estimate = "data",
-        classes: Sequence[Any] | None = None,
-        n_bins: int = 20,
-        binning: Binning = "uniform",
-        margins: float = 0.5,
-        n_teachers: int | None = None,
-        n_rounds: int = 50,
-        n_votes: int = 100,
-        learning_rate: float = 0.001,
-        sampling_strategy: Strategy = None,
-        relation: Relation = "replace-one",
-        random_state: int | None = None,
-        ledger: DatasetLedger | None = None,
-        call_context: CallContext = "checked",
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.schema = schema
-        self.domains = domains
-        self.classes = classes
-        self.n_bins = n_bins
-        self.binning = binning
-        self.margins = margins
-        self.n_teachers = n_teachers
-        self.n_rounds = n_rounds
-        self.n_votes = n_votes
-        self.learning_rate = learning_rate
-        self.sampling_strategy = sampling_strategy
-        self.relation = relation
-        self.random_state = random_state
-        self.ledger = ledger
-        self.call_context = call_context
+    epsilon: float = 1.0
+    delta: float | None = None
+    _: KW_ONLY
+    schema: Schema | None = None
+    domains: Estimate = "data"
+    classes: Sequence[Any] | None = None
+    n_bins: int = 20
+    binning: Binning = "uniform"
+    margins: float = 0.5
+    n_teachers: int | None = None
+    n_rounds: int = 50
+    n_votes: int = 100
+    learning_rate: float = 0.001
+    sampling_strategy: Strategy = None
+    relation: Relation = "replace-one"
+    random_state: int | None = None
+    ledger: DatasetLedger | None = None
+    call_context: CallContext = "checked"
 
     def _check_settings(self) -> None:
         for name in ("n_rounds", "n_votes"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from oversafe.data.schema import Schema
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.protect.base import Synthesizer
 from oversafe.protect.descriptions import PLAIN, described
+from oversafe.protect.explanations import Explanation
 from oversafe.protect.marginals.network import (
     Node,
     affordable_degree,
@@ -34,6 +36,7 @@ _REASONS = (
 
 
 @described(PLAIN)
+@dataclass(eq=False, repr=False)
 class BayesianNetwork(Synthesizer):
     """Draw each column from a table of counts given a few of the columns before it.
 
@@ -82,20 +85,19 @@ class BayesianNetwork(Synthesizer):
     (50, 10)
     """
 
-    def __init__(
-        self,
-        degree: int = 2,
-        *,
-        n_bins: int = 20,
-        sampling_strategy: str | float | Mapping[Any, int] | None = None,
-        schema: Schema | None = None,
-        random_state: int | None = None,
-    ):
-        self.degree = degree
-        self.n_bins = n_bins
-        self.sampling_strategy = sampling_strategy
-        self.schema = schema
-        self.random_state = random_state
+    method_name = "bayesian-network"
+    explanation = Explanation(
+        "A fully synthetic table; each column is drawn given a few others, from counts of the real rows.",
+        "Nothing: the counts carry no noise.",
+        "It does not hide rare combinations: one that a single record has can come out again.",
+    )
+
+    degree: int = 2
+    _: KW_ONLY
+    n_bins: int = 20
+    sampling_strategy: str | float | Mapping[Any, int] | None = None
+    schema: Schema | None = None
+    random_state: int | None = None
 
     def _fit(self, table: pd.DataFrame, labels: pd.Series) -> None:
         members = self._read_classes(labels)

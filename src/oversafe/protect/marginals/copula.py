@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from oversafe.data.schema import Schema
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.protect.base import Synthesizer
 from oversafe.protect.descriptions import PLAIN, described
+from oversafe.protect.explanations import Explanation
 from oversafe.protect.margins import NumberMargin, finite_codes
 
 FloatArray = NDArray[np.float64]
@@ -41,6 +42,7 @@ class _Part:
 
 
 @described(PLAIN)
+@dataclass(eq=False, repr=False)
 class GaussianCopula(Synthesizer):
     """Draw rows whose columns have the class's own margins and rank correlation.
 
@@ -76,16 +78,17 @@ class GaussianCopula(Synthesizer):
     {'benign': 300, 'malignant': 300}
     """
 
-    def __init__(
-        self,
-        *,
-        sampling_strategy: str | float | Mapping[Any, int] | None = None,
-        schema: Schema | None = None,
-        random_state: int | None = None,
-    ):
-        self.sampling_strategy = sampling_strategy
-        self.schema = schema
-        self.random_state = random_state
+    method_name = "gaussian-copula"
+    explanation = Explanation(
+        "A fully synthetic table with each class's own distributions and rank correlations.",
+        "Nothing: the model is fitted without noise.",
+        "It keeps no relation that is not monotone, and rows of a small class may lie close to real ones.",
+    )
+
+    _: KW_ONLY
+    sampling_strategy: str | float | Mapping[Any, int] | None = None
+    schema: Schema | None = None
+    random_state: int | None = None
 
     def _fit(self, table: pd.DataFrame, labels: pd.Series) -> None:
         members = self._read_classes(labels)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -26,6 +26,7 @@ from oversafe.privacy.ledger.ledger import DatasetLedger
 from oversafe.protect.base import Material
 from oversafe.protect.counting import CountingSynthesizer
 from oversafe.protect.descriptions import PRIVATE, described
+from oversafe.protect.explanations import COUNTED, Explanation
 from oversafe.protect.marginals.network import draw_column
 from oversafe.protect.marginals.noisy_tables import joined_cells
 from oversafe.protect.marginals.product_generator import ProductGenerator, Tables
@@ -59,6 +60,7 @@ _FEWEST_PRODUCTS, _PRODUCTS_WITHOUT_TABLES = 20, 8
 
 
 @described(PRIVATE)
+@dataclass(eq=False, repr=False)
 class GEM(CountingSynthesizer):
     """Train a generator of products of columns on the tables that it gets most wrong, round by round.
 
@@ -127,54 +129,40 @@ class GEM(CountingSynthesizer):
     .. [2] L. Rosenblatt et al., "Differential Privacy Under Class Imbalance: Methods and Empirical Insights", 2025.
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        *,
-        schema: Schema | None = None,
-        domains: Estimate = "data",
-        classes: Sequence[Any] | None = None,
-        n_bins: int = 20,
-        binning: Binning = "uniform",
-        marginals: str = "all",
-        n_tables: int = 100,
-        alpha: float = 0.33,
-        n_rounds: int = 10,
-        n_products: int = 200,
-        embedding: int = 128,
-        n_steps: int = 100,
-        learning_rate: float = 0.003,
-        sampling_strategy: str | float | Mapping[Any, int] | None = None,
-        relation: Relation = "replace-one",
-        rows_per_person: int | None = None,
-        n_jobs: int = 1,
-        random_state: int | None = None,
-        ledger: DatasetLedger | None = None,
-        call_context: CallContext = "checked",
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.schema = schema
-        self.domains = domains
-        self.classes = classes
-        self.n_bins = n_bins
-        self.binning = binning
-        self.marginals = marginals
-        self.n_tables = n_tables
-        self.alpha = alpha
-        self.n_rounds = n_rounds
-        self.n_products = n_products
-        self.embedding = embedding
-        self.n_steps = n_steps
-        self.learning_rate = learning_rate
-        self.sampling_strategy = sampling_strategy
-        self.relation = relation
-        self.rows_per_person = rows_per_person
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.ledger = ledger
-        self.call_context = call_context
+    method_name = "gem"
+    extra = "deep"
+    explanation = Explanation(
+        "A fully synthetic table from a neural network that is trained on noisy tables: every column, every column "
+        "within the classes and, where the rows suffice, those combinations of three columns (the label may be one) "
+        "that it got most wrong before.",
+        COUNTED,
+        "It keeps no relation of four columns, and combinations are measured in groups of values, as fine as the rows "
+        "allow.",
+    )
+
+    epsilon: float = 1.0
+    delta: float | None = None
+    _: KW_ONLY
+    schema: Schema | None = None
+    domains: Estimate = "data"
+    classes: Sequence[Any] | None = None
+    n_bins: int = 20
+    binning: Binning = "uniform"
+    marginals: str = "all"
+    n_tables: int = 100
+    alpha: float = 0.33
+    n_rounds: int = 10
+    n_products: int = 200
+    embedding: int = 128
+    n_steps: int = 100
+    learning_rate: float = 0.003
+    sampling_strategy: str | float | Mapping[Any, int] | None = None
+    relation: Relation = "replace-one"
+    rows_per_person: int | None = None
+    n_jobs: int = 1
+    random_state: int | None = None
+    ledger: DatasetLedger | None = None
+    call_context: CallContext = "checked"
 
     def _budget(self, n_rows: int, n_columns: int, data: Material | None) -> tuple[Accountant, int]:
         for name in ("n_bins", "n_rounds", "n_products", "embedding", "n_steps"):

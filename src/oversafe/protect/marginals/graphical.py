@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import combinations, count
 from typing import Any, ClassVar
 
@@ -26,6 +26,7 @@ from oversafe.privacy.ledger.ledger import DatasetLedger
 from oversafe.protect.base import Material
 from oversafe.protect.counting import CountingSynthesizer
 from oversafe.protect.descriptions import PRIVATE, described
+from oversafe.protect.explanations import COUNTED, Explanation
 from oversafe.protect.marginals.network import draw_column
 from oversafe.protect.marginals.noisy_tables import shrink
 
@@ -50,39 +51,6 @@ class _Graphical(CountingSynthesizer):
     # Of the budget: the columns within the classes, the choice of tables, the tables.
     _shares: ClassVar[Mapping[str, float]]
     max_cells: int
-
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        *,
-        schema: Schema | None = None,
-        domains: Estimate = "data",
-        classes: Sequence[Any] | None = None,
-        n_bins: int = 20,
-        binning: Binning = "uniform",
-        sampling_strategy: str | float | Mapping[Any, int] | None = None,
-        relation: Relation = "replace-one",
-        rows_per_person: int | None = None,
-        n_jobs: int = 1,
-        random_state: int | None = None,
-        ledger: DatasetLedger | None = None,
-        call_context: CallContext = "checked",
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.schema = schema
-        self.domains = domains
-        self.classes = classes
-        self.n_bins = n_bins
-        self.binning = binning
-        self.sampling_strategy = sampling_strategy
-        self.relation = relation
-        self.rows_per_person = rows_per_person
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.ledger = ledger
-        self.call_context = call_context
 
     @property
     def _rounds(self) -> int:
@@ -125,6 +93,7 @@ class _Graphical(CountingSynthesizer):
 
 
 @described(PRIVATE)
+@dataclass(eq=False, repr=False)
 class MST(_Graphical):
     """Measure the label with every column and a tree of pairs of columns, and fit a graphical model to them.
 
@@ -148,11 +117,37 @@ class MST(_Graphical):
         The pairs of columns that were measured.
     """
 
+    method_name = "mst"
+    extra = "marginals"
+    explanation = Explanation(
+        "A fully synthetic table from a graphical model fitted to noisy tables: every column with the label, and "
+        "a tree of pairs of columns.",
+        COUNTED,
+        "It keeps no relation beyond those of the tree.",
+    )
+
     _shares: ClassVar = {"within": 0.35, "choice": 0.1, "tables": 0.55}
     max_cells = 1_000_000
 
+    epsilon: float = 1.0
+    delta: float | None = None
+    _: KW_ONLY
+    schema: Schema | None = None
+    domains: Estimate = "data"
+    classes: Sequence[Any] | None = None
+    n_bins: int = 20
+    binning: Binning = "uniform"
+    sampling_strategy: str | float | Mapping[Any, int] | None = None
+    relation: Relation = "replace-one"
+    rows_per_person: int | None = None
+    n_jobs: int = 1
+    random_state: int | None = None
+    ledger: DatasetLedger | None = None
+    call_context: CallContext = "checked"
+
 
 @described(PRIVATE)
+@dataclass(eq=False, repr=False)
 class AIM(_Graphical):
     """Measure what the model does not know yet, round by round, and fit a graphical model to all of it.
 
@@ -181,46 +176,34 @@ class AIM(_Graphical):
         The pairs of columns that were measured, alone or within the classes.
     """
 
+    method_name = "aim"
+    extra = "marginals"
+    explanation = Explanation(
+        "A fully synthetic table from a graphical model fitted to noisy tables: every column with the label, and "
+        "those pairs of columns that the model did not know before.",
+        COUNTED,
+        "It keeps no relation that it did not choose to measure, and no pair of columns with very many values.",
+    )
+
     _shares: ClassVar = {"within": 0.3, "choice": 0.1, "tables": 0.6}
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        *,
-        schema: Schema | None = None,
-        domains: Estimate = "data",
-        classes: Sequence[Any] | None = None,
-        n_bins: int = 20,
-        binning: Binning = "uniform",
-        n_rounds: int = 1,
-        max_cells: int = 50_000,
-        sampling_strategy: str | float | Mapping[Any, int] | None = None,
-        relation: Relation = "replace-one",
-        rows_per_person: int | None = None,
-        n_jobs: int = 1,
-        random_state: int | None = None,
-        ledger: DatasetLedger | None = None,
-        call_context: CallContext = "checked",
-    ):
-        super().__init__(
-            epsilon,
-            delta,
-            schema=schema,
-            domains=domains,
-            classes=classes,
-            n_bins=n_bins,
-            binning=binning,
-            sampling_strategy=sampling_strategy,
-            relation=relation,
-            rows_per_person=rows_per_person,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            ledger=ledger,
-            call_context=call_context,
-        )
-        self.n_rounds = n_rounds
-        self.max_cells = max_cells
+    epsilon: float = 1.0
+    delta: float | None = None
+    _: KW_ONLY
+    schema: Schema | None = None
+    domains: Estimate = "data"
+    classes: Sequence[Any] | None = None
+    n_bins: int = 20
+    binning: Binning = "uniform"
+    n_rounds: int = 1
+    max_cells: int = 50_000
+    sampling_strategy: str | float | Mapping[Any, int] | None = None
+    relation: Relation = "replace-one"
+    rows_per_person: int | None = None
+    n_jobs: int = 1
+    random_state: int | None = None
+    ledger: DatasetLedger | None = None
+    call_context: CallContext = "checked"
 
     @property
     def _rounds(self) -> int:

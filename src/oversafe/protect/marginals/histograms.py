@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from oversafe.privacy.guarantee import Relation
 from oversafe.privacy.ledger.ledger import DatasetLedger
 from oversafe.protect.counting import CountingSynthesizer
 from oversafe.protect.descriptions import PRIVATE, described
+from oversafe.protect.explanations import Explanation
 
 _BASIS = (
     "discrete Laplace noise on the counts of every column within every class and on the class counts "
@@ -32,6 +34,7 @@ _ESTIMATES = "; private estimates of the domains (section 'Domains')"
 
 
 @described(PRIVATE)
+@dataclass(eq=False, repr=False)
 class HistogramSynthesizer(CountingSynthesizer):
     """Draw each column by itself from its noisy histogram within the class.
 
@@ -65,38 +68,29 @@ class HistogramSynthesizer(CountingSynthesizer):
     (200, 10)
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float = 0.0,
-        schema: Schema | None = None,
-        domains: Estimate = "data",
-        classes: Sequence[Any] | None = None,
-        n_bins: int = 20,
-        binning: Binning = "uniform",
-        sampling_strategy: str | float | Mapping[Any, int] | None = None,
-        relation: Relation = "replace-one",
-        rows_per_person: int | None = None,
-        n_jobs: int = 1,
-        random_state: int | None = None,
-        ledger: DatasetLedger | None = None,
-        call_context: CallContext = "checked",
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.schema = schema
-        self.domains = domains
-        self.classes = classes
-        self.n_bins = n_bins
-        self.binning = binning
-        self.sampling_strategy = sampling_strategy
-        self.relation = relation
-        self.rows_per_person = rows_per_person
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.ledger = ledger
-        self.call_context = call_context
+    method_name = "histograms"
+    explanation = Explanation(
+        "A fully synthetic table; each column is drawn by itself from a noisy histogram within the class.",
+        "Differential privacy with the given epsilon for every record, if the schema declares public ranges "
+        "and categories; otherwise the figure is nominal.",
+        "It keeps no relation among the columns of one class.",
+    )
+
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float = 0.0
+    schema: Schema | None = None
+    domains: Estimate = "data"
+    classes: Sequence[Any] | None = None
+    n_bins: int = 20
+    binning: Binning = "uniform"
+    sampling_strategy: str | float | Mapping[Any, int] | None = None
+    relation: Relation = "replace-one"
+    rows_per_person: int | None = None
+    n_jobs: int = 1
+    random_state: int | None = None
+    ledger: DatasetLedger | None = None
+    call_context: CallContext = "checked"
 
     def _basis(self, accountant: Accountant) -> str:
         basis = _BASIS if accountant.pure else _GAUSSIAN_BASIS

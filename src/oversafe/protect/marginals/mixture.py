@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -26,6 +26,7 @@ from oversafe.privacy.ledger.ledger import DatasetLedger
 from oversafe.protect.base import Material
 from oversafe.protect.counting import CountingSynthesizer
 from oversafe.protect.descriptions import PRIVATE, described
+from oversafe.protect.explanations import COUNTED, Explanation
 from oversafe.protect.marginals.product_mixture import Cells, Measured, ProductMixture
 
 IntArray = NDArray[np.int64]
@@ -56,6 +57,7 @@ _SMALLEST_COLUMN = 3
 
 
 @described(PRIVATE)
+@dataclass(eq=False, repr=False)
 class PrivateMixture(CountingSynthesizer):
     """Count all pairs of columns with noise, and fit a mixture of products to them that knows the classes.
 
@@ -103,44 +105,33 @@ class PrivateMixture(CountingSynthesizer):
     (200, 10)
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        *,
-        schema: Schema | None = None,
-        domains: Estimate = "data",
-        classes: Sequence[Any] | None = None,
-        n_bins: int = 20,
-        binning: Binning = "uniform",
-        pairs: bool | str = "auto",
-        n_components: int = 200,
-        n_steps: int = 500,
-        sampling_strategy: str | float | Mapping[Any, int] | None = None,
-        relation: Relation = "replace-one",
-        rows_per_person: int | None = None,
-        n_jobs: int = 1,
-        random_state: int | None = None,
-        ledger: DatasetLedger | None = None,
-        call_context: CallContext = "checked",
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.schema = schema
-        self.domains = domains
-        self.classes = classes
-        self.n_bins = n_bins
-        self.binning = binning
-        self.pairs = pairs
-        self.n_components = n_components
-        self.n_steps = n_steps
-        self.sampling_strategy = sampling_strategy
-        self.relation = relation
-        self.rows_per_person = rows_per_person
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.ledger = ledger
-        self.call_context = call_context
+    method_name = "mixture"
+    explanation = Explanation(
+        "A fully synthetic table from a mixture model that is fitted to noisy counts of columns, of columns within "
+        "the classes and, where the rows suffice, of all pairs of columns.",
+        COUNTED,
+        "It keeps no relation that only three columns together show, and a class of a few dozen rows is drawn mostly "
+        "from what the other classes look like.",
+    )
+
+    epsilon: float = 1.0
+    delta: float | None = None
+    _: KW_ONLY
+    schema: Schema | None = None
+    domains: Estimate = "data"
+    classes: Sequence[Any] | None = None
+    n_bins: int = 20
+    binning: Binning = "uniform"
+    pairs: bool | str = "auto"
+    n_components: int = 200
+    n_steps: int = 500
+    sampling_strategy: str | float | Mapping[Any, int] | None = None
+    relation: Relation = "replace-one"
+    rows_per_person: int | None = None
+    n_jobs: int = 1
+    random_state: int | None = None
+    ledger: DatasetLedger | None = None
+    call_context: CallContext = "checked"
 
     def _budget(self, n_rows: int, n_columns: int, data: Material | None) -> tuple[Accountant, int]:
         """Return who pays, in the kind of privacy with less noise, and the number of intervals."""

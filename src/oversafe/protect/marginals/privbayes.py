@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from oversafe.privacy.ledger.ledger import DatasetLedger
 from oversafe.protect.base import Material
 from oversafe.protect.counting import CountingSynthesizer
 from oversafe.protect.descriptions import PRIVATE, described
+from oversafe.protect.explanations import Explanation
 from oversafe.protect.marginals.network import draw_column
 from oversafe.protect.marginals.private_network import PrivateNetwork
 
@@ -34,6 +36,7 @@ _BASIS = (
 
 
 @described(PRIVATE)
+@dataclass(eq=False, repr=False)
 class PrivBayes(CountingSynthesizer):
     """Draw each column given the class and a few other columns, from counts with noise.
 
@@ -94,42 +97,33 @@ class PrivBayes(CountingSynthesizer):
     (200, 10)
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float = 0.0,
-        schema: Schema | None = None,
-        domains: Estimate = "data",
-        classes: Sequence[Any] | None = None,
-        degree: int = 2,
-        n_bins: int = 20,
-        binning: Binning = "uniform",
-        usefulness: float = 4,
-        sampling_strategy: str | float | Mapping[Any, int] | None = None,
-        relation: Relation = "replace-one",
-        rows_per_person: int | None = None,
-        n_jobs: int = 1,
-        random_state: int | None = None,
-        ledger: DatasetLedger | None = None,
-        call_context: CallContext = "checked",
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.schema = schema
-        self.domains = domains
-        self.classes = classes
-        self.degree = degree
-        self.n_bins = n_bins
-        self.binning = binning
-        self.usefulness = usefulness
-        self.sampling_strategy = sampling_strategy
-        self.relation = relation
-        self.rows_per_person = rows_per_person
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.ledger = ledger
-        self.call_context = call_context
+    method_name = "privbayes"
+    explanation = Explanation(
+        "A fully synthetic table; each column is drawn given the class and up to degree other columns, from noisy "
+        "counts; which columns is chosen with noise too.",
+        "Differential privacy with the given epsilon (and delta) for every record, if the schema declares public "
+        "ranges and categories; otherwise the figure is nominal.",
+        "It keeps no relation that the network leaves out, and of a class with few rows little more than each "
+        "column by itself.",
+    )
+
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float = 0.0
+    schema: Schema | None = None
+    domains: Estimate = "data"
+    classes: Sequence[Any] | None = None
+    degree: int = 2
+    n_bins: int = 20
+    binning: Binning = "uniform"
+    usefulness: float = 4
+    sampling_strategy: str | float | Mapping[Any, int] | None = None
+    relation: Relation = "replace-one"
+    rows_per_person: int | None = None
+    n_jobs: int = 1
+    random_state: int | None = None
+    ledger: DatasetLedger | None = None
+    call_context: CallContext = "checked"
 
     def _budget(self, n_rows: int, n_columns: int, data: Material | None) -> tuple[Accountant, int]:
         check_count("degree", self.degree, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from oversafe.data.schema import Schema
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.protect.base import Sampler
 from oversafe.protect.descriptions import SAMPLER, described
+from oversafe.protect.explanations import Explanation
 
 _COPIES = "the result holds real rows as they are"
 _LINES = (
@@ -43,6 +45,13 @@ def _unit(matrix: NDArray[Any]) -> float:
 
 class _Adapter(Sampler):
     """Runs one of imbalanced-learn's samplers on the table as a numeric matrix."""
+
+    explanation = Explanation(
+        "Keeps every real row and adds rows on straight lines between neighbours of the smaller classes.",
+        "Nothing.",
+        "It hides nobody: the real rows are in the release, and the added rows alone can be followed back to "
+        "real records (oversafe audit shows it).",
+    )
 
     _method: ClassVar[Any]
     _reasons: ClassVar[tuple[str, ...]] = _LINES
@@ -150,6 +159,7 @@ class _Picker(_Adapter):
 
 
 @described(SAMPLER)
+@dataclass(eq=False, repr=False)
 class RandomOverSampler(_Picker):
     """Repeat rows of the smaller classes.
 
@@ -176,21 +186,23 @@ class RandomOverSampler(_Picker):
     3
     """
 
+    method_name = "random-over"
+    explanation = Explanation(
+        "Keeps every real row and repeats rows of the smaller classes.",
+        "Nothing.",
+        "It hides nobody: the release is the table, with some rows several times.",
+    )
+
     _method = over_sampling.RandomOverSampler
 
-    def __init__(
-        self,
-        *,
-        sampling_strategy: Any = "auto",
-        random_state: int | None = None,
-        schema: Schema | None = None,
-    ):
-        self.sampling_strategy = sampling_strategy
-        self.random_state = random_state
-        self.schema = schema
+    _: KW_ONLY
+    sampling_strategy: Any = "auto"
+    random_state: int | None = None
+    schema: Schema | None = None
 
 
 @described(SAMPLER)
+@dataclass(eq=False, repr=False)
 class RandomUnderSampler(_Picker):
     """Drop rows of the larger classes.
 
@@ -210,23 +222,24 @@ class RandomUnderSampler(_Picker):
     imblearn.under_sampling.RandomUnderSampler : What does the work.
     """
 
+    method_name = "random-under"
+    explanation = Explanation(
+        "Keeps some of the real rows of the larger classes and all of the smallest.",
+        "Nothing.",
+        "It hides nobody: the release consists of real rows.",
+    )
+
     _method = under_sampling.RandomUnderSampler
 
-    def __init__(
-        self,
-        *,
-        sampling_strategy: Any = "auto",
-        random_state: int | None = None,
-        schema: Schema | None = None,
-        replacement: bool = False,
-    ):
-        self.sampling_strategy = sampling_strategy
-        self.random_state = random_state
-        self.schema = schema
-        self.replacement = replacement
+    _: KW_ONLY
+    sampling_strategy: Any = "auto"
+    random_state: int | None = None
+    schema: Schema | None = None
+    replacement: bool = False
 
 
 @described(SAMPLER)
+@dataclass(eq=False, repr=False)
 class SMOTE(_Adapter):
     """Add rows on the lines between neighbours of the smaller classes (Chawla et al. 2002).
 
@@ -256,23 +269,19 @@ class SMOTE(_Adapter):
     'none'
     """
 
+    method_name = "smote"
+
     _method = over_sampling.SMOTE
 
-    def __init__(
-        self,
-        *,
-        sampling_strategy: Any = "auto",
-        random_state: int | None = None,
-        schema: Schema | None = None,
-        k_neighbors: int = 5,
-    ):
-        self.sampling_strategy = sampling_strategy
-        self.random_state = random_state
-        self.schema = schema
-        self.k_neighbors = k_neighbors
+    _: KW_ONLY
+    sampling_strategy: Any = "auto"
+    random_state: int | None = None
+    schema: Schema | None = None
+    k_neighbors: int = 5
 
 
 @described(SAMPLER)
+@dataclass(eq=False, repr=False)
 class SMOTENC(SMOTE):
     """SMOTE for mixed tables: numbers on a line, categories by majority among the neighbours.
 
@@ -292,22 +301,10 @@ class SMOTENC(SMOTE):
     imblearn.over_sampling.SMOTENC : What does the work.
     """
 
-    def __init__(
-        self,
-        *,
-        sampling_strategy: Any = "auto",
-        random_state: int | None = None,
-        schema: Schema | None = None,
-        k_neighbors: int = 5,
-        categorical_features: Any = None,
-    ):
-        super().__init__(
-            sampling_strategy=sampling_strategy,
-            random_state=random_state,
-            schema=schema,
-            k_neighbors=k_neighbors,
-        )
-        self.categorical_features = categorical_features
+    method_name = "smotenc"
+
+    _: KW_ONLY
+    categorical_features: Any = None
 
     def _parameters(self, labels: pd.Series, classes: Any) -> dict[str, Any]:
         parameters = super()._parameters(labels, classes)
@@ -388,6 +385,7 @@ class SMOTENC(SMOTE):
 
 
 @described(SAMPLER)
+@dataclass(eq=False, repr=False)
 class BorderlineSMOTE(_Adapter):
     """SMOTE that starts only from rows near the other classes (Han et al. 2005).
 
@@ -404,27 +402,21 @@ class BorderlineSMOTE(_Adapter):
     imblearn.over_sampling.BorderlineSMOTE : What does the work.
     """
 
+    method_name = "borderline-smote"
+
     _method = over_sampling.BorderlineSMOTE
 
-    def __init__(
-        self,
-        *,
-        sampling_strategy: Any = "auto",
-        random_state: int | None = None,
-        schema: Schema | None = None,
-        k_neighbors: int = 5,
-        m_neighbors: int = 10,
-        kind: str = "borderline-1",
-    ):
-        self.sampling_strategy = sampling_strategy
-        self.random_state = random_state
-        self.schema = schema
-        self.k_neighbors = k_neighbors
-        self.m_neighbors = m_neighbors
-        self.kind = kind
+    _: KW_ONLY
+    sampling_strategy: Any = "auto"
+    random_state: int | None = None
+    schema: Schema | None = None
+    k_neighbors: int = 5
+    m_neighbors: int = 10
+    kind: str = "borderline-1"
 
 
 @described(SAMPLER)
+@dataclass(eq=False, repr=False)
 class ADASYN(_Adapter):
     """SMOTE that adds more rows where a class is harder to learn (He et al. 2008).
 
@@ -439,23 +431,19 @@ class ADASYN(_Adapter):
     imblearn.over_sampling.ADASYN : What does the work.
     """
 
+    method_name = "adasyn"
+
     _method = over_sampling.ADASYN
 
-    def __init__(
-        self,
-        *,
-        sampling_strategy: Any = "auto",
-        random_state: int | None = None,
-        schema: Schema | None = None,
-        n_neighbors: int = 5,
-    ):
-        self.sampling_strategy = sampling_strategy
-        self.random_state = random_state
-        self.schema = schema
-        self.n_neighbors = n_neighbors
+    _: KW_ONLY
+    sampling_strategy: Any = "auto"
+    random_state: int | None = None
+    schema: Schema | None = None
+    n_neighbors: int = 5
 
 
 @described(SAMPLER)
+@dataclass(eq=False, repr=False)
 class SVMSMOTE(_Adapter):
     """SMOTE that starts from the support vectors of a classifier (Nguyen et al. 2009).
 
@@ -474,29 +462,22 @@ class SVMSMOTE(_Adapter):
     imblearn.over_sampling.SVMSMOTE : What does the work.
     """
 
+    method_name = "svm-smote"
+
     _method = over_sampling.SVMSMOTE
 
-    def __init__(
-        self,
-        *,
-        sampling_strategy: Any = "auto",
-        random_state: int | None = None,
-        schema: Schema | None = None,
-        k_neighbors: int = 5,
-        m_neighbors: int = 10,
-        out_step: float = 0.5,
-        svm_estimator: Any = None,
-    ):
-        self.sampling_strategy = sampling_strategy
-        self.random_state = random_state
-        self.schema = schema
-        self.k_neighbors = k_neighbors
-        self.m_neighbors = m_neighbors
-        self.out_step = out_step
-        self.svm_estimator = svm_estimator
+    _: KW_ONLY
+    sampling_strategy: Any = "auto"
+    random_state: int | None = None
+    schema: Schema | None = None
+    k_neighbors: int = 5
+    m_neighbors: int = 10
+    out_step: float = 0.5
+    svm_estimator: Any = None
 
 
 @described(SAMPLER)
+@dataclass(eq=False, repr=False)
 class KMeansSMOTE(_Adapter):
     """SMOTE inside clusters where a class is dense enough (Last et al. 2017).
 
@@ -519,28 +500,19 @@ class KMeansSMOTE(_Adapter):
     imblearn.over_sampling.KMeansSMOTE : What does the work.
     """
 
+    method_name = "kmeans-smote"
+
     _method = over_sampling.KMeansSMOTE
 
-    def __init__(
-        self,
-        *,
-        sampling_strategy: Any = "auto",
-        random_state: int | None = None,
-        schema: Schema | None = None,
-        k_neighbors: int = 2,
-        kmeans_estimator: Any = None,
-        cluster_balance_threshold: Any = "auto",
-        density_exponent: Any = "auto",
-        n_jobs: int | None = None,
-    ):
-        self.sampling_strategy = sampling_strategy
-        self.random_state = random_state
-        self.schema = schema
-        self.k_neighbors = k_neighbors
-        self.kmeans_estimator = kmeans_estimator
-        self.cluster_balance_threshold = cluster_balance_threshold
-        self.density_exponent = density_exponent
-        self.n_jobs = n_jobs
+    _: KW_ONLY
+    sampling_strategy: Any = "auto"
+    random_state: int | None = None
+    schema: Schema | None = None
+    k_neighbors: int = 2
+    kmeans_estimator: Any = None
+    cluster_balance_threshold: Any = "auto"
+    density_exponent: Any = "auto"
+    n_jobs: int | None = None
 
 
 def as_interpolated(schema: Schema) -> Schema:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import product
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from oversafe.data.schema import Schema
 from oversafe.privacy.guarantee import SEEDED, Guarantee, check_epsilon
 from oversafe.protect.anonymize.quasi_identifiers import SUGGESTED, chosen_columns, group_sizes, telling_set
 from oversafe.protect.base import Sampler, check_labels
+from oversafe.protect.explanations import Explanation
 from oversafe.protect.margins import finite_codes
 from oversafe.protect.samplers.neighbors import nearest_rows, standardised
 
@@ -76,6 +77,7 @@ class _Searched:
     neighbors: IntArray
 
 
+@dataclass(eq=False, repr=False)
 class PrivateSMOTE(Sampler):
     """Replace the rows that single people out by noisy mixtures of their neighbours (Carvalho et al.).
 
@@ -163,30 +165,27 @@ class PrivateSMOTE(Sampler):
     'nominal'
     """
 
-    def __init__(
-        self,
-        epsilon: float | None = 1.0,
-        quasi_identifiers: Sequence[Any] | None = None,
-        k_anonymity: int = 3,
-        k_neighbors: int = 5,
-        n_copies: int = 1,
-        synthesize: Literal["high-risk", "all"] = "high-risk",
-        random_state: int | None = None,
-        *,
-        categories: Literal["published", "neighbors"] = "published",
-        n_jobs: int | None = None,
-        schema: Schema | None = None,
-    ):
-        self.epsilon = epsilon
-        self.quasi_identifiers = quasi_identifiers
-        self.k_anonymity = k_anonymity
-        self.k_neighbors = k_neighbors
-        self.n_copies = n_copies
-        self.synthesize = synthesize
-        self.random_state = random_state
-        self.categories = categories
-        self.n_jobs = n_jobs
-        self.schema = schema
+    method_name = "private-smote"
+    explanation = Explanation(
+        "Rows whose quasi-identifiers fewer than k_anonymity rows share are replaced by noisy mixtures of their "
+        "neighbours; the other rows stay as they are.",
+        "No released number of a replaced row in a continuous column equals its source. Nothing else is proven.",
+        "Epsilon is a noise level and not differential privacy: the noise depends on the data, the choice of rows "
+        "too, the rows that are kept are published unchanged, and so are all labels. In tables of precise numbers "
+        "an epsilon of 5 or more leaves people linkable.",
+    )
+
+    epsilon: float | None = 1.0
+    quasi_identifiers: Sequence[Any] | None = None
+    k_anonymity: int = 3
+    k_neighbors: int = 5
+    n_copies: int = 1
+    synthesize: Literal["high-risk", "all"] = "high-risk"
+    random_state: int | None = None
+    _: KW_ONLY
+    categories: Literal["published", "neighbors"] = "published"
+    n_jobs: int | None = None
+    schema: Schema | None = None
 
     def variants(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -21,6 +22,7 @@ from oversafe.privacy.costs.oversampling import smote_budget, smote_cost
 from oversafe.privacy.guarantee import SEEDED, Guarantee, check_epsilon
 from oversafe.protect.base import Synthesizer, check_labels
 from oversafe.protect.counting import DEFAULT_DELTA
+from oversafe.protect.explanations import Explanation
 from oversafe.protect.samplers.stable_smote import stable_smote
 
 RunAt = Literal["nominal", "proven"]
@@ -40,6 +42,7 @@ _NOTHING = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class SMOTEDP(Synthesizer):
     """Replace the table by rows that SMOTE draws between neighbours, and learn those under differential privacy.
 
@@ -95,30 +98,27 @@ class SMOTEDP(Synthesizer):
     (5, 10)
     """
 
+    method_name = "smote-dp"
+    explanation = Explanation(
+        "A fully synthetic table: a synthesizer under differential privacy learns rows that SMOTE drew between "
+        "neighbours.",
+        "With public class sizes (class_sizes) the epsilon of the whole is stated, and with run_at='proven' kept; the "
+        "synthesizer's own epsilon is nominal.",
+        "SMOTE before a private method does not save budget: one record changes many of its rows.",
+    )
+
     _promises_records = True
 
-    def __init__(
-        self,
-        synthesizer: Synthesizer | None = None,
-        *,
-        epsilon: float = 50.0,
-        delta: float = 0.0,
-        k_neighbors: int = 1,
-        class_sizes: Mapping[Any, int] | None = None,
-        run_at: RunAt = "nominal",
-        schema: Schema | None = None,
-        sampling_strategy: str | float | Mapping[Any, int] | None = None,
-        random_state: int | None = None,
-    ):
-        self.synthesizer = synthesizer
-        self.epsilon = epsilon
-        self.delta = delta
-        self.k_neighbors = k_neighbors
-        self.class_sizes = class_sizes
-        self.run_at = run_at
-        self.schema = schema
-        self.sampling_strategy = sampling_strategy
-        self.random_state = random_state
+    synthesizer: Synthesizer | None = None
+    _: KW_ONLY
+    epsilon: float = 50.0
+    delta: float = 0.0
+    k_neighbors: int = 1
+    class_sizes: Mapping[Any, int] | None = None
+    run_at: RunAt = "nominal"
+    schema: Schema | None = None
+    sampling_strategy: str | float | Mapping[Any, int] | None = None
+    random_state: int | None = None
 
     def _fit(self, table: pd.DataFrame, labels: pd.Series) -> None:
         check_epsilon(self.epsilon)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from oversafe._core.errors import InputError, import_extra
 from oversafe.data.schema import Schema
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.protect.base import Synthesizer
+from oversafe.protect.explanations import Explanation
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -32,6 +34,7 @@ _EXACT_SEARCH = 50_000
 _SPIKE_SHARE, _SPIKE_VALUES = 0.1, 20
 
 
+@dataclass(eq=False, repr=False)
 class UMAPSMOTENC(Synthesizer):
     """Draw rows on lines in a supervised UMAP embedding and project them back to the table's columns.
 
@@ -108,40 +111,30 @@ class UMAPSMOTENC(Synthesizer):
     in the table, most of all where few rows are possible.
     """
 
-    embedding_: FloatArray
+    method_name = "umap-smotenc"
+    extra = "umap"
+    explanation = Explanation(
+        "A fully synthetic table; rows are made on lines in an embedding of the table and projected back.",
+        "No row of the release is a real one. Nothing else is proven.",
+        "Nothing bounds what one record changes in the result; the attacks on SMOTE's straight lines find nothing "
+        "in it, which is a measurement and not a guarantee.",
+    )
 
-    def __init__(
-        self,
-        k_neighbors: int = 5,
-        *,
-        n_components: int = 2,
-        umap_neighbors: int = 15,
-        n_epochs: int = 100,
-        graph_categories: bool = False,
-        interpolation: Literal["line", "box", "triangle"] = "line",
-        categories: Literal["surroundings", "vote"] = "surroundings",
-        back_neighbors: int = 20,
-        spread: float = 1.0,
-        noise: float = 0.15,
-        sampling_strategy: str | float | Mapping[Any, int] | None = None,
-        schema: Schema | None = None,
-        random_state: int | None = None,
-        n_jobs: int | None = None,
-    ):
-        self.k_neighbors = k_neighbors
-        self.n_components = n_components
-        self.umap_neighbors = umap_neighbors
-        self.n_epochs = n_epochs
-        self.graph_categories = graph_categories
-        self.interpolation = interpolation
-        self.categories = categories
-        self.back_neighbors = back_neighbors
-        self.spread = spread
-        self.noise = noise
-        self.sampling_strategy = sampling_strategy
-        self.schema = schema
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    k_neighbors: int = 5
+    _: KW_ONLY
+    n_components: int = 2
+    umap_neighbors: int = 15
+    n_epochs: int = 100
+    graph_categories: bool = False
+    interpolation: Literal["line", "box", "triangle"] = "line"
+    categories: Literal["surroundings", "vote"] = "surroundings"
+    back_neighbors: int = 20
+    spread: float = 1.0
+    noise: float = 0.15
+    sampling_strategy: str | float | Mapping[Any, int] | None = None
+    schema: Schema | None = None
+    random_state: int | None = None
+    n_jobs: int | None = None
 
     def _fit(self, table: pd.DataFrame, labels: pd.Series) -> None:
         self._check_parameters()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ _GRID = 80
 _MOST_POINTS = 500
 
 
+@dataclass(eq=False, repr=False)
 class PrivateBoundaryDisplay:
     """Boundaries of several fits of one classifier to the same two columns.
 
@@ -54,22 +56,13 @@ class PrivateBoundaryDisplay:
     (3, 80, 80)
     """
 
-    def __init__(
-        self,
-        xx: NDArray[Any],
-        yy: NDArray[Any],
-        heights: NDArray[Any],
-        points: NDArray[Any],
-        rare: NDArray[Any],
-        *,
-        columns: tuple[str, str] = ("", ""),
-    ) -> None:
-        self.xx = xx
-        self.yy = yy
-        self.heights = heights
-        self.points = points
-        self.rare = rare
-        self.columns = columns
+    xx: NDArray[Any]
+    yy: NDArray[Any]
+    heights: NDArray[Any]
+    points: NDArray[Any]
+    rare: NDArray[Any]
+    _: KW_ONLY
+    columns: tuple[str, str] = ("", "")
 
     @classmethod
     def from_estimator(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from oversafe.auditing.comparing.comparison import Comparison
 
 
+@dataclass(eq=False, repr=False)
 class FrontierDisplay:
     """Methods by privacy and utility with their intervals, and the frontier of those that no other beats in both.
 
@@ -53,26 +55,15 @@ class FrontierDisplay:
     [True, True, False]
     """
 
-    def __init__(
-        self,
-        names: list[str],
-        privacy: NDArray[Any],
-        utility: NDArray[Any],
-        *,
-        privacy_intervals: NDArray[Any] | None = None,
-        utility_intervals: NDArray[Any] | None = None,
-        lower_is_more_private: bool = True,
-        privacy_label: str = "attacker's advantage over chance",
-        utility_label: str = "utility",
-    ) -> None:
-        self.names = names
-        self.privacy = privacy
-        self.utility = utility
-        self.privacy_intervals = privacy_intervals
-        self.utility_intervals = utility_intervals
-        self.lower_is_more_private = lower_is_more_private
-        self.privacy_label = privacy_label
-        self.utility_label = utility_label
+    names: list[str]
+    privacy: NDArray[Any]
+    utility: NDArray[Any]
+    _: KW_ONLY
+    privacy_intervals: NDArray[Any] | None = None
+    utility_intervals: NDArray[Any] | None = None
+    lower_is_more_private: bool = True
+    privacy_label: str = "attacker's advantage over chance"
+    utility_label: str = "utility"
 
     @property
     def on_frontier(self) -> NDArray[np.bool_]:

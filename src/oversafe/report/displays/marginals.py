@@ -49,6 +49,7 @@ class Marginal:
         return float(np.abs(self.real - self.released).sum() / 2)
 
 
+@dataclass(eq=False, repr=False)
 class MarginalsDisplay:
     """Small plots, one per column, of the real values and of the released ones.
 
@@ -78,8 +79,7 @@ class MarginalsDisplay:
     0.25
     """
 
-    def __init__(self, marginals: list[Marginal]) -> None:
-        self.marginals = marginals
+    marginals: list[Marginal]
 
     @classmethod
     def from_tables(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from oversafe.report.displays.axes import LEAK, RELEASED, axes_for
 _STEPS = np.linspace(0, 1, 201)
 
 
+@dataclass(eq=False, repr=False)
 class MembershipDisplay:
     """How well the releases with a record are told from those without it, for each target.
 
@@ -50,18 +52,11 @@ class MembershipDisplay:
     3
     """
 
-    def __init__(
-        self,
-        curves: list[tuple[NDArray[Any], NDArray[Any]]],
-        auc: NDArray[Any],
-        targets: NDArray[Any],
-        *,
-        n_highlighted: int = 5,
-    ) -> None:
-        self.curves = curves
-        self.auc = auc
-        self.targets = targets
-        self.n_highlighted = n_highlighted
+    curves: list[tuple[NDArray[Any], NDArray[Any]]]
+    auc: NDArray[Any]
+    targets: NDArray[Any]
+    _: KW_ONLY
+    n_highlighted: int = 5
 
     @classmethod
     def from_result(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from oversafe.attack import ReconSMOTE, neighbour_mutuality, reconstruction_reca
 from oversafe.report.displays.axes import LEAK, RELEASED, axes_for
 
 
+@dataclass(eq=False, repr=False)
 class RecallDisplay:
     """The share of the records that were read back against the imbalance ratio, with the bounds.
 
@@ -48,10 +50,9 @@ class RecallDisplay:
     (2, 1)
     """
 
-    def __init__(self, ratios: NDArray[Any], recalls: NDArray[Any], bounds: dict[str, NDArray[Any]]) -> None:
-        self.ratios = ratios
-        self.recalls = recalls
-        self.bounds = bounds
+    ratios: NDArray[Any]
+    recalls: NDArray[Any]
+    bounds: dict[str, NDArray[Any]]
 
     @classmethod
     def from_recalls(

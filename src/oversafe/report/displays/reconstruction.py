@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from oversafe.report.displays.axes import LEAK, REAL, RELEASED, axes_for
 _MOST_RECORDS = 300
 
 
+@dataclass(eq=False, repr=False)
 class ReconstructionDisplay:
     """Released rows, the lines that they lie on, and the records at whose ends the lines meet.
 
@@ -56,20 +58,12 @@ class ReconstructionDisplay:
     15
     """
 
-    def __init__(
-        self,
-        rows: NDArray[Any],
-        records: NDArray[Any],
-        lines: NDArray[Any],
-        *,
-        real: NDArray[Any] | None = None,
-        columns: tuple[str, str] = ("", ""),
-    ) -> None:
-        self.rows = rows
-        self.records = records
-        self.lines = lines
-        self.real = real
-        self.columns = columns
+    rows: NDArray[Any]
+    records: NDArray[Any]
+    lines: NDArray[Any]
+    _: KW_ONLY
+    real: NDArray[Any] | None = None
+    columns: tuple[str, str] = ("", "")
 
     @classmethod
     def from_result(

@@ -30,25 +30,6 @@ def grow_rows(array):
 
 
 @compiled
-def row_hashes(values):
-    """Return a number for each row that equal rows share, and others by a chance of 2**-64 only."""
-    n, d = values.shape
-    bits = values.view(np.uint64)
-    result = np.empty(n, dtype=np.uint64)
-    for row in range(n):
-        mixed = np.uint64(0x9E3779B97F4A7C15)
-        for column in range(d):
-            # Zero has two signs.
-            word = bits[row, column] if values[row, column] != 0.0 else np.uint64(0)
-            mixed = (mixed ^ word) * np.uint64(0xBF58476D1CE4E5B9)
-            mixed = mixed ^ (mixed >> np.uint64(29))
-            mixed = mixed * np.uint64(0x94D049BB133111EB)
-            mixed = mixed ^ (mixed >> np.uint64(32))
-        result[row] = mixed
-    return result
-
-
-@compiled
 def smallest_columns(values, m):
     """Return the columns of about the m smallest values of each row.
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from oversafe._core.checks import check_pandas
 from oversafe._core.errors import InputError
-from oversafe.attack.geometry.shapes._kernels import row_hashes
+from oversafe.data._kernels import row_hashes
 from oversafe.data.infer_objects import settle_table
 
 FloatArray = NDArray[np.float64]

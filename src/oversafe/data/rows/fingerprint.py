@@ -1,4 +1,4 @@
-"""A digest of a table that does not depend on the order of its rows or columns."""
+"""A digest of a table: of what it holds, or of how it is stored as well."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from oversafe.data.rows.sketches import mix
 
-def table_digest(data: Any) -> str:
+
+def table_digest(data: Any, *, ordered: bool = False) -> str:
     """Return a digest of a table; equal for equal tables, whatever the order of rows and columns.
 
     It is for recognising a table, not against forgery, and is only ever stored under a key.
@@ -19,6 +21,8 @@ def table_digest(data: Any) -> str:
     ----------
     data : DataFrame, array, or tuple of (X, y)
         The table, or its features and labels.
+    ordered : bool
+        Whether the order of rows and columns and their dtypes make another table, as they make other results.
     """
     frames = [_frame(part, i) for i, part in enumerate(data if isinstance(data, tuple) else (data,))]
     rows: Any = np.zeros(len(frames[0]), dtype=np.uint64)
@@ -29,8 +33,11 @@ def table_digest(data: Any) -> str:
             salt = int.from_bytes(hashlib.sha256(str(name).encode()).digest()[:8], "big") | 1
             hashed = pd.util.hash_pandas_object(_plain(frame.iloc[:, position]), index=False).to_numpy()
             # Mixed before the sum over the columns, so that values which trade places between columns show.
-            rows = rows + _mix(hashed ^ np.uint64(salt))
-    total = int(_mix(rows).sum(dtype=np.uint64))
+            rows = rows + mix(hashed ^ np.uint64(salt))
+    if ordered:
+        kinds = repr([(str(name), str(dtype)) for frame in frames for name, dtype in frame.dtypes.items()])
+        return hashlib.sha256(kinds.encode() + rows.tobytes()).hexdigest()
+    total = int(mix(rows).sum(dtype=np.uint64))
     text = "\x00".join([str(total), str(len(rows)), *sorted(names)])
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -54,11 +61,3 @@ def _plain(column: pd.Series) -> pd.Series:
         with suppress(TypeError, ValueError):
             return column.astype("Float64").astype("float64")
     return column.astype(str).astype(object)
-
-
-def _mix(values: Any) -> Any:
-    """Return 64-bit numbers, each scattered over the whole range (the finaliser of splitmix64)."""
-    with np.errstate(over="ignore"):
-        values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return values ^ (values >> np.uint64(31))
