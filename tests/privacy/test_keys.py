@@ -7,7 +7,7 @@ import os
 import pytest
 
 from oversafe._core.errors import InputError
-from oversafe.privacy import Keys
+from oversafe.privacy import Keys, Ledger
 from oversafe.privacy.signing.keys import UNNAMED, fingerprint, public_key_of
 
 OTHER = "ab" * 32
@@ -207,7 +207,8 @@ def test_a_public_key_comes_as_text_or_in_a_file(tmp_path):
 def as_somebody_else(monkeypatch):
     """Let the files of the tests belong to a user that is neither this one nor root."""
     uid = os.geteuid()
-    monkeypatch.setattr("oversafe.privacy.signing.keys._ROOT", -1)
+    for module in ("privacy.signing.keys", "_core.folders"):
+        monkeypatch.setattr(f"oversafe.{module}.ROOT", -1)
     monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
 
 
@@ -221,7 +222,7 @@ def test_a_key_file_of_another_user_is_refused(keys, monkeypatch):
     keys.own_file.unlink()
     with pytest.raises(InputError, match=r"others can write to the folder"):
         keys.find(OTHER)
-    monkeypatch.setattr("oversafe.privacy.signing.keys._check_folder", lambda folder: None)
+    monkeypatch.setattr("oversafe.privacy.signing.keys.check_private", lambda folder: None)
     with pytest.raises(InputError, match=r"belongs to another user .* could have you trust their keys"):
         keys.find(OTHER)
 
@@ -260,10 +261,14 @@ def test_no_key_is_made_in_a_folder_that_others_can_write(tmp_path):
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are those of Unix")
 @pytest.mark.parametrize("mask", [0o000, 0o002, 0o022])
-def test_folders_are_made_for_their_owner_alone_however_open_new_ones_are(tmp_path, mask):
+def test_folders_are_made_for_their_owner_alone_however_open_new_ones_are(tmp_path, monkeypatch, mask):
     before = os.umask(mask)
     try:
-        keys = Keys(tmp_path / "config" / "oversafe" / "keys")
+        # A ledger's key is kept beside the folder of these.
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+        monkeypatch.delenv("OVERSAFE_KEYS", raising=False)
+        Ledger(tmp_path / "budget.db").create("patients", 1.0)
+        keys = Keys()
         assert keys.own_or_new("Ann").public_key == keys.own().public_key
     finally:
         os.umask(before)

@@ -233,7 +233,7 @@ def test_a_field_of_another_type_is_found_in_postgresql(postgres_url, tmp_path, 
     schema = f"fields_{uuid.uuid4().hex}"
     ledger = Ledger(f"{postgres_url}#{schema}", key_file=tmp_path / "key")
     ledger.create("patients", 1.0)
-    ledger.charge("patients", SMALL)
+    ledger.charge("patients", SMALL, data=[[1.0, 2.0]])
     others = (
         ["NULL", "bytea", "text"]
         if column == "number"

@@ -65,19 +65,29 @@ def test_a_manifest_of_another_version_is_refused(tmp_path):
             Manifest.from_json(json.dumps({**plain, "version": version}))
 
 
-def test_no_old_manifest_is_left_where_a_new_table_cannot_be_written(tmp_path, monkeypatch):
-    path = tmp_path / "release.csv"
-    write_release(pd.DataFrame({"x": [1]}), path, Guarantee.pure(1.0, "Laplace"), {})
+@pytest.mark.parametrize("stop", ["render", "replace"])
+def test_an_old_release_keeps_its_manifest_until_a_new_table_takes_its_place(path, monkeypatch, stop):
+    write_release(MADE, path, PROVEN, {})
+    for options in ({"separator": "ab"}, {"decimal": ";"}):
+        with pytest.raises(InputError):
+            write_release(REAL, path, PROVEN, {}, **options)
+    with pytest.raises(InputError):
+        write_release(REAL[[]], path, PROVEN, {})
 
-    def half_written(table, path, **settings):
-        path.write_text("x\n2\n")
-        raise InputError("the disk is full")
+    def full(*arguments, **options):
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("oversafe.privacy.signing.manifest.write_file", half_written)
-    with pytest.raises(InputError, match="full"):
-        write_release(pd.DataFrame({"x": [2]}), path, Guarantee.pure(1.0, "Laplace"), {})
-    assert not (tmp_path / "release.csv.manifest.json").exists()
-    assert read_manifest(path) is None
+    if stop == "render":
+        monkeypatch.setattr("oversafe.data.io._csv.render", full)
+    else:
+        monkeypatch.setattr("pathlib.Path.replace", full)
+    with pytest.raises(InputError, match="No space left"):
+        write_release(REAL, path, PROVEN, {})
+    assert read_table(path).equals(MADE)
+    # Just before the new table takes its place the old manifest is gone.
+    assert manifest_path(path).exists() == (stop == "render")
+    if stop == "render":
+        assert vouched(path).voucher.by == "you"
 
 
 # ------------------------------------------------------------------------------------------ two writers, one path

@@ -7,7 +7,7 @@ import hashlib
 import os
 import tempfile
 import zlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from io import BufferedRandom
@@ -336,8 +336,12 @@ def write_file(
     overwrite: bool = True,
     separator: str | None = None,
     decimal: str | None = None,
+    when_complete: Callable[[], None] = lambda: None,
 ) -> str:
-    """Write a table to a file as :func:`write_table` does, and return the SHA-256 of what was written."""
+    """Write a table to a file as :func:`write_table` does, and return the SHA-256 of what was written.
+
+    ``when_complete`` is called just before the file takes its place; what it raises keeps the old one there.
+    """
     _check_table(table)
     path, shown = Path(target), repr(os.fspath(target))
     ending = _ending(path)
@@ -358,7 +362,9 @@ def write_file(
                 _csv.render(table, file, **style)
             # Through the handle: another file may stand at the path as soon as this one does.
             file.seek(0)
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            when_complete()
+        return digest
     except OSError as error:
         raise InputError(
             f"{shown} cannot be written ({error.strerror or error}); check the folder, its rights and space"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oversafe._core.errors import InputError
+from oversafe._core.folders import make_private
 
 KEY_VARIABLE = "OVERSAFE_LEDGER_KEY"
 _KEY_BYTES = 32
@@ -136,7 +137,7 @@ class KeyPlace:
         if not self._from_environment:
             try:
                 if self.file is None:
-                    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    make_private(path.parent)
                 handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             except FileExistsError:
                 pass
@@ -202,7 +203,7 @@ def write_head(path: Path, row: Row) -> bool:
     """Record an entry that is committed; False if it cannot be written down here."""
     text = f"{row.number} {row.mac}".encode().ljust(_HEAD_WIDTH - 1) + b"\n"
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(path.parent)
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             os.lseek(handle, row.number % _HEAD_SLOTS * _HEAD_WIDTH, os.SEEK_SET)

@@ -6,15 +6,14 @@ import hashlib
 import json
 import os
 import re
-import stat
 import tempfile
 import unicodedata
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from oversafe._core.errors import InputError
+from oversafe._core.folders import OTHERS_WRITE, ROOT, check_private, make_private
 from oversafe._core.text import listed, shorten
 
 FOLDER_VARIABLE = "OVERSAFE_KEYS"
@@ -26,8 +25,7 @@ _NAME_CATEGORIES, _NAME_MARKS = "LMN", " .,-_@'()&/+"
 _LARGEST_FILE = 100_000
 # 128 bits, read out in eight groups: a second key with the same ones is not found.
 _FINGERPRINT_DIGITS = 32
-_OTHERS_READ, _OTHERS_WRITE = 0o077, 0o022
-_ROOT = 0
+_OTHERS_READ = 0o077
 
 Status = Literal["own", "trusted", "distrusted"]
 
@@ -148,7 +146,7 @@ class Keys:
         plain = _read(self.own_file, _OTHERS_READ, "could sign in your name")
         if plain is None:
             return None
-        _check_folder(self.folder)
+        check_private(self.folder)
         try:
             return SigningKey(checked_holder(plain["name"]), bytes.fromhex(plain["private_key"]))
         except (KeyError, TypeError, ValueError):
@@ -193,9 +191,9 @@ class Keys:
             found[own.public_key] = KnownKey(own.name, own.public_key, "own")
         folder = self.folder / "known"
         if folder.is_dir():
-            _check_folder(folder)
+            check_private(folder)
         for path in sorted(folder.glob("*.json")):
-            plain = _read(path, _OTHERS_WRITE, "could have you trust their keys")
+            plain = _read(path, OTHERS_WRITE, "could have you trust their keys")
             try:
                 status = plain["status"]  # type: ignore[index]
                 name = checked_holder(plain["name"])  # type: ignore[index]
@@ -313,7 +311,7 @@ def _read(path: Path, forbidden: int, danger: str) -> dict[str, Any] | None:
         with path.open(encoding="utf-8") as file:
             status = os.fstat(file.fileno())
             mode = status.st_mode & 0o777
-            if os.name == "posix" and status.st_uid not in (os.geteuid(), _ROOT):
+            if os.name == "posix" and status.st_uid not in (os.geteuid(), ROOT):
                 raise InputError(
                     f"{str(path)!r} belongs to another user (number {status.st_uid}), who {danger}; if it is yours, "
                     f"run: chown $USER {str(path)!r}"
@@ -334,39 +332,11 @@ def _read(path: Path, forbidden: int, danger: str) -> dict[str, Any] | None:
         ) from None
 
 
-def _check_folder(folder: Path) -> None:
-    """Refuse a folder if others could write to it, or to one above it up to the user's home; as ssh does."""
-    if os.name != "posix":
-        return
-    folder, home = folder.resolve(), None
-    with suppress(RuntimeError):
-        home = Path.home().resolve()
-    for each in (folder, *folder.parents):
-        status = each.stat()
-        # In a sticky folder, such as /tmp, each may replace what is theirs alone.
-        open_to_others = status.st_mode & _OTHERS_WRITE and not status.st_mode & stat.S_ISVTX
-        if open_to_others or status.st_uid not in (os.geteuid(), _ROOT):
-            raise InputError(
-                f"others can write to the folder {str(each)!r} (mode {status.st_mode & 0o7777:o}, of user number "
-                f"{status.st_uid}), and so change the keys in {str(folder)!r}; keep them in a folder of your own, or "
-                f"run: chmod go-w {str(each)!r}"
-            )
-        if each == home:
-            return
-
-
-def _make_folder(folder: Path) -> None:
-    """Make a folder and those above it for their owner alone, however open new ones usually are."""
-    for each in reversed((folder, *folder.parents)):
-        if not each.is_dir():
-            each.mkdir(mode=0o700, exist_ok=True)
-
-
 def _write(path: Path, content: str, *, replace: bool) -> None:
     """Write a file for its owner alone, whole or not at all; one that is there stays, unless it is to be replaced."""
     try:
-        _make_folder(path.parent)
-        _check_folder(path.parent)
+        make_private(path.parent)
+        check_private(path.parent)
         handle, written = tempfile.mkstemp(dir=path.parent, prefix=".new-")
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:

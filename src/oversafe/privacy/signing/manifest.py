@@ -201,10 +201,15 @@ def write_release(
     """
     path = Path(path)
     _check_readable(path, guarantee, settings, ledger_entry)
-    # An old manifest must never vouch for a new table, not even for the moment between the two files.
-    _remove(manifest_path(path))
-    # Of what was written here, whatever another process puts at the path meanwhile.
-    sha256 = write_file(table, path, separator=separator, decimal=decimal)
+    # An old manifest goes before a new table comes, and stays with the old table where none comes. The hash is of what
+    # was written here, whatever another process puts at the path meanwhile.
+    sha256 = write_file(
+        table,
+        path,
+        separator=separator,
+        decimal=decimal,
+        when_complete=lambda: _remove(manifest_path(path)),
+    )
     manifest = Manifest.of(path, sha256, guarantee, settings, ledger_entry)
     try:
         if ledger is not None and ledger_entry is not None:
