@@ -346,3 +346,34 @@ def test_a_category_that_readers_take_for_missing_is_refused_in_a_frame(marker):
     frame, odd = declared_table(pa.table({"c": ["a", marker, "b"]}), Schema((column,)))
     assert frame["c"].tolist()[:2] == ["a", marker] and len(odd) == 1
     check_spellings(column, frame["c"])
+
+
+@pytest.mark.parametrize(
+    ("encoding", "separator"),
+    [
+        ("cp932", "|"),
+        ("gbk", "|"),
+        ("johab", ";"),
+        ("utf-16-le", ","),
+        ("utf-32", ","),
+        ("gb18030", ";"),
+        ("hz", ","),
+    ],
+)
+def test_an_encoding_whose_bytes_reach_into_the_next_cell_is_refused(encoding, separator):
+    with pytest.raises(InputError, match="save the file as UTF-8"):
+        FileFormat(encoding=encoding, separator=separator)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "latin-1", "cp932", "gbk", "big5", "cp037"])
+def test_an_encoding_whose_cells_end_where_they_end_is_taken(encoding):
+    assert FileFormat(encoding=encoding, separator=",").encoding == encoding
+
+
+@pytest.mark.parametrize("text", ["'-5", "''-5", "'''-5", "'=1", "''=1", "'5"])
+def test_one_apostrophe_is_taken_away_of_a_cell_and_of_a_column(text):
+    column = Column("x", "continuous", "float64", missing=True)
+    cell = read_cell(column, text, FileFormat())
+    cells = read_column(column, pa.array([text]), FileFormat())
+    assert (cell is UNREADABLE) == cells.unreadable[0] == (text != "'-5")
+    assert cell is UNREADABLE or cells.values[0] == cell

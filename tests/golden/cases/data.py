@@ -53,6 +53,9 @@ FILES: dict[str, tuple[bytes, dict[str, Any]]] = {
     "given": (b"a;b\n1.5;x,y\n2.5;z\n", {"separator": ";", "decimal": ".", "encoding": "utf-8"}),
     "decimal comma": (b"a;b\n1,5;1\n1,234;2\n", {"decimal": ","}),
     "unpacked": (gzip.compress(b"a,b\n1,x\n2,y\n", mtime=0), {}),
+    "a comma that groups": (b"v;w;x\n1,234;0.5;1'234.5\n12,345;1.5;-7\n", {}),
+    "both signs": (b"v;w;x\n1,5;0.5;2.5\n2,5;1.5;3.5\n", {}),
+    "spaces that group": ("v;w\n1 234,5;1.2.2024\n1\u00a0234;2024-02-03\n".encode(), {}),
     "percent and currency": (b"p,c\n5%,3 EUR\n10 %,4 EUR\n", {}),
 }
 REFUSED: dict[str, tuple[bytes, dict[str, Any]]] = {

@@ -27,7 +27,7 @@ from oversafe.data.dates import stamp_in_unit
 if TYPE_CHECKING:
     from oversafe.data.column import Column
 
-_FORMULA = re.compile(r"'('*[=+\-@\t\r])")
+_FORMULA = re.compile(r"^'('*[=+\-@\t\r])")
 # A whole column is tried at once, then parts of it down to so many rows, which are read one by one.
 _PIECE, _SMALLEST, _PARTS = 1 << 16, 256, 8
 _FIRST_DAY = np.datetime64("0001-01-01")
@@ -65,7 +65,11 @@ def read_cell(column: Column, text: str | None, file: FileFormat) -> Any:
     """
     if text is None:
         return None
-    text = _FORMULA.sub(r"\1", text, count=1) if text.startswith("'") and _FORMULA.match(text) else text
+    return _read(column, _FORMULA.sub(r"\1", text, count=1) if text.startswith("'") else text, file)
+
+
+def _read(column: Column, text: str, file: FileFormat) -> Any:
+    """Return :func:`read_cell` of a text without the apostrophe that keeps a spreadsheet from running it."""
     if column.is_category:
         place = places_of(column.categories or ()).place(text, file.decimal, file.dates)
         if place >= 0:
@@ -156,7 +160,7 @@ def _read_column(
     if not pa.types.is_string(text.type):
         text = text.cast(pa.string())
     if not whole and pc.any(pc.starts_with(text, "'"), min_count=0).as_py():
-        text = pc.replace_substring_regex(text, rf"^{_FORMULA.pattern}", r"\1", max_replacements=1)
+        text = pc.replace_substring_regex(text, _FORMULA.pattern, r"\1", max_replacements=1)
     if column.is_category:
         return _read_categories(column, text, file)
     if column.kind == "continuous":
@@ -226,7 +230,7 @@ def _read_pieces(
             return all(fill(start + first, own.slice(first, step)) for first in range(0, len(own), step))
         else:
             for row, cell in enumerate(own.to_pylist(), start):
-                value = read_cell(column, cell, file)
+                value = None if cell is None else (read_cell if whole else _read)(column, cell, file)
                 missing[row], unreadable[row] = value is None, value is UNREADABLE
                 if value is not None and value is not UNREADABLE:
                     values[row] = _storable(value, values.dtype)

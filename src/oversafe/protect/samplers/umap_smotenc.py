@@ -115,7 +115,7 @@ class UMAPSMOTENC(Synthesizer):
     extra = "umap"
     explanation = Explanation(
         "A fully synthetic table; rows are made on lines in an embedding of the table and projected back.",
-        "No row of the release is a real one. Nothing else is proven.",
+        "No real row is passed through; an equal one may arise by chance. Nothing else is proven.",
         "Nothing bounds what one record changes in the result; the attacks on SMOTE's straight lines find nothing "
         "in it, which is a measurement and not a guarantee.",
     )
