@@ -243,6 +243,9 @@ def test_a_folder_that_others_can_write_is_refused(tmp_path, open_to, which):
         ) as e:
             seen.find(OTHER)
         assert "\n" not in str(e.value)
+        if which != "known":
+            with pytest.raises(InputError, match="others can write to the folder"):
+                seen.own()
         # Nobody can take away what is not theirs from a sticky folder, such as /tmp.
         folders[which].chmod(open_to | 0o1000)
         assert seen.find(OTHER).status == "trusted"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from contextlib import suppress
@@ -17,7 +18,10 @@ def make_private(folder: Path) -> None:
     """Make a folder and those above it for their owner alone, however open new ones usually are."""
     for each in reversed((folder, *folder.parents)):
         if not each.is_dir():
-            each.mkdir(mode=0o700, exist_ok=True)
+            try:
+                each.mkdir(mode=0o700, exist_ok=True)
+            except FileExistsError:
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(each)) from None
 
 
 def check_private(folder: Path) -> None:
