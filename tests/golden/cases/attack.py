@@ -339,5 +339,7 @@ for _name in ("ecoli", "yeast_me2", "abalone_19"):
         f"attack/data set {_name}",
         partial(_on_data, _name),
         data=True,
-        unstable={"findings/ result/details/mutuality": "equally near neighbours are ordered by the last digits"},
+        unstable={
+            "findings/ result/details/mutuality": "equally near neighbours are ordered by the last digits"
+        },
     )
