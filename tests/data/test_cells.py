@@ -363,6 +363,8 @@ def test_a_category_that_readers_take_for_missing_is_refused_in_a_frame(marker):
 def test_an_encoding_whose_bytes_reach_into_the_next_cell_is_refused(encoding, separator):
     with pytest.raises(InputError, match="save the file as UTF-8"):
         FileFormat(encoding=encoding, separator=separator)
+    if encoding != "hz":
+        assert FileFormat(encoding=encoding, separator=separator, domain="data").encoding == encoding
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "latin-1", "cp932", "gbk", "big5", "cp037"])

@@ -130,3 +130,17 @@ def test_the_release_of_many_rows_shows_more_and_the_view_is_checked() -> None:
 class _Sampler:
     def fit_resample(self, X, y):
         return X, y
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda table: noisy_counts(np.zeros(len(table), dtype=np.int64), sensitivity=1, epsilon=1.0),
+        lambda table: choose(np.arange(len(table)) * 1000, sensitivity=1, epsilon=1.0),
+    ],
+)
+def test_questions_whose_size_the_rows_decide_are_refused(asked):
+    """As where a pure budget reads, without paying, which values a column has."""
+    for tables in (([1] * 9, [1]), ([1], [1] * 9)):
+        with pytest.raises(InputError, match="different questions, which tells them apart"):
+            inside(lambda table, rng: asked(table), *tables, trials=20)

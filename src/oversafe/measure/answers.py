@@ -11,7 +11,17 @@ from numpy.typing import NDArray
 from oversafe._core.errors import InputError
 from oversafe.attack.membership.game import seeded_copy
 from oversafe.attack.membership.statistics import as_frame
-from oversafe.privacy.answers import Choice, Gaussian, Laplace, Question, Sampled, Tape, Thresholded, recorded
+from oversafe.privacy.answers import (
+    TOLD_APART,
+    Choice,
+    Gaussian,
+    Laplace,
+    Question,
+    Sampled,
+    Tape,
+    Thresholded,
+    recorded,
+)
 
 FloatArray = NDArray[np.float64]
 Losses = tuple[FloatArray, FloatArray]
@@ -100,10 +110,7 @@ def _asked(
     asked = [own.questions for own in (*sides, outside)]
     kinds = [[(type(q.law), q.what) for q in own] for own in asked]
     if not kinds[0] == kinds[1] == kinds[2]:
-        raise InputError(
-            "after the same answers the mechanism asks its two tables different questions, which tells them apart; "
-            "make what it asks depend on noisy answers alone"
-        )
+        raise InputError(TOLD_APART)
     guarantee = getattr(fitted, "guarantee_", None)
     return asked[0], asked[1], asked[2], np.inf if guarantee is None else guarantee.epsilon
 

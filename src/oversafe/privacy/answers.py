@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from oversafe._core.errors import InputError
 from oversafe.privacy.noise import poisson_sample
 
 FloatArray = NDArray[np.float64]
@@ -24,6 +25,12 @@ Draw = Callable[[Any, Any], Any]
 
 RECORDED = (
     "its noisy answers were recorded or given, for an audit; such a release must not leave the building"
+)
+
+
+TOLD_APART = (
+    "after the same answers the mechanism asks its two tables different questions, which tells them apart; make what "
+    "it asks depend on noisy answers and public facts alone"
 )
 
 
@@ -217,6 +224,8 @@ class Tape:
                     if len(answer) < len(truth)
                     else answer[: len(truth)]
                 )
+            elif not _fits(answer, truth):
+                raise InputError(TOLD_APART)
         else:
             raise AssertionError(f"{number} answers are known, and more was asked")
         self.questions.append(Question(*self.next_question, law, _own(truth), answer, draw))
@@ -230,6 +239,15 @@ class Tape:
             return rows
         rows = rows[rows != self.row]
         return np.sort(np.append(rows, self.row)) if self.included and self.row < n else rows
+
+
+def _fits(answer: Any, truth: Any) -> bool:
+    """Return whether an answer may be one to this truth: as many numbers, or a place among the scores."""
+    if not isinstance(truth, np.ndarray):
+        return True
+    if np.shape(answer) == truth.shape:
+        return True
+    return np.ndim(answer) == 0 and truth.ndim == 1 and 0 <= answer < len(truth)
 
 
 def _own(value: Any) -> Any:

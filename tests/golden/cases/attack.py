@@ -268,7 +268,11 @@ for _name, (_protector, _settings, _kinds) in {
     )
 
 
-@case("attack/ShadowClassifier", covers=("attack.ShadowClassifier", "attack.MembershipResult"))
+@case(
+    "attack/ShadowClassifier",
+    covers=("attack.ShadowClassifier", "attack.MembershipResult"),
+    unstable={"findings/SMOTE/*": "the last digits of its classifiers hang on the processor"},
+)
 def _shadow(out: Output) -> None:
     X, y = numeric(100, 20, seed=10)
     for name, settings, protector in (
@@ -331,4 +335,11 @@ def _on_data(name: str, out: Output) -> None:
 
 
 for _name in ("ecoli", "yeast_me2", "abalone_19"):
-    case(f"attack/data set {_name}", partial(_on_data, _name), data=True)
+    case(
+        f"attack/data set {_name}",
+        partial(_on_data, _name),
+        data=True,
+        unstable={
+            "findings/ result/details/mutuality": "equally near neighbours are ordered by the last digits"
+        },
+    )

@@ -125,7 +125,7 @@ FAULTS = (
           "a pipeline of another class may do anything", (_AROUND,)),
     Fault("around-unknown", "privacy.call_context:context_of", "else around.unknown", "else []",
           "what is not known makes a guarantee nominal", (_AROUND,)),
-    Fault("around-packages", "privacy.call_context:_owner_of_file", 'if package in _RUNNERS else "unknown"', 'if package in _RUNNERS else "user"',
+    Fault("around-packages", "privacy.call_context:_owner_of_file", 'if package in _RUNNERS else "unknown"', 'if package in _RUNNERS else "python"',
           "what is not known makes a guarantee nominal", (_AROUND,)),
     Fault("around-folders", "privacy.call_context:_owner", 'return "user" if root in roots and', 'return "user" if True or root in roots and',
           "what is not known makes a guarantee nominal", (_AROUND,)),

@@ -12,9 +12,6 @@ from oversafe._core.errors import InputError
 
 DateOrder = Literal["day first", "month first"]
 
-# A mark in these changes how all that follows is read.
-_WITH_STATE = ("iso2022", "utf-7", "hz", "punycode")
-
 MISSING_MARKERS = ("", "NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null")
 
 
@@ -57,23 +54,34 @@ class FileFormat:
         if not isinstance(self.missing, tuple) or not all(isinstance(text, str) for text in self.missing):
             raise InputError(f"missing = {self.missing!r} was given for a file; give a list of texts")
         check_separator(self.separator)
-        check_encoding(self.encoding, self.separator)
+        check_encoding(self.encoding)
+        # What was found in the rows promises nothing.
+        if self.domain == "public":
+            _check_ends(self.encoding, self.separator)
         if self.decimal not in (".", ","):
             raise InputError(f"decimal = {self.decimal!r} was given; give '.' or ','")
         if self.dates is not None and self.dates not in get_args(DateOrder):
             raise InputError(f"dates = {self.dates!r} was given; use {' or '.join(get_args(DateOrder))}")
 
 
-def check_encoding(encoding: Any, separator: str = ",") -> None:
-    """Refuse an encoding that is not known, or in which a byte of one cell can change how the next one is read."""
+def check_encoding(encoding: Any) -> None:
+    """Refuse an encoding that is not known, or in which one byte changes how all that follow are read."""
     try:
-        marks = [mark.encode(encoding) for mark in (separator, '"', "\n", "\r")]
+        name = codecs.lookup(encoding).name
         b"a".decode(encoding, "replace")
     except (LookupError, TypeError, UnicodeError):
         raise InputError(
             f"encoding is {encoding!r}, which is not known; give one such as 'utf-8' or 'cp1252'"
         ) from None
-    if not _ends_every_cell(encoding, tuple(marks)):
+    if name.startswith(("iso2022", "utf-7", "hz", "punycode")) or "escape" in name:
+        raise InputError(
+            f"encoding is {encoding!r}, in which a byte changes how the others are read; save the file as UTF-8"
+        )
+
+
+def _check_ends(encoding: str, separator: str) -> None:
+    """Refuse an encoding in which the last byte of a cell can change how the next cell is read."""
+    if not _ends_every_cell(encoding, separator):
         raise InputError(
             f"encoding is {encoding!r}, in which a byte can change how the cell behind the next {separator!r} is read; "
             "save the file as UTF-8"
@@ -81,20 +89,16 @@ def check_encoding(encoding: Any, separator: str = ",") -> None:
 
 
 @cache
-def _ends_every_cell(encoding: str, marks: tuple[bytes, ...]) -> bool:
+def _ends_every_cell(encoding: str, separator: str) -> bool:
     """Whether the marks between cells are read as such behind any bytes, whole characters or broken ones."""
     codec = codecs.lookup(encoding)
-    if any(len(mark) > 1 for mark in marks) or codec.name.startswith(_WITH_STATE):
-        return False
     single = [bytes([byte]) for byte in range(256)]
-    broken = (
-        single
-        if len(codec.decode(bytes(range(256)), "replace")[0]) == 256
-        else [a + b for a in single for b in single]
-    )
-    read = {mark: codec.decode(mark)[0] for mark in marks}
+    one_each = len(codec.decode(bytes(range(256)), "replace")[0]) == 256
+    broken = single if one_each else [*single, *(a + b for a in single for b in single)]
     return all(
-        codec.decode(own + mark, "replace")[0].endswith(read[mark]) for own in broken for mark in marks
+        codec.decode(own + codec.encode(mark)[0], "replace")[0].endswith(mark)
+        for own in broken
+        for mark in (separator, '"', "\n", "\r")
     )
 
 

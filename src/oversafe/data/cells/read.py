@@ -276,11 +276,13 @@ def _fast_numbers(file: FileFormat) -> Fast:
         piece = pc.replace_substring(piece, group, "")
         if file.decimal == ",":
             piece = pc.replace_substring(piece, ",", ".")
-        try:
-            found = pc.cast(piece, pa.float64())
-        except pa.ArrowInvalid:
-            found = pc.cast(pc.replace_substring_regex(piece, r"^\+|[^0-9eE+.\-]", ""), pa.float64())
-        return _without_nan(found)
+        with suppress(pa.ArrowInvalid):
+            return _without_nan(pc.cast(piece, pa.float64()))
+        piece = pc.replace_substring_regex(piece, r"^\+|[^0-9eE+.\-]", "")
+        # Numbers beyond a float end the cast in PyArrow 23.
+        with suppress(pa.ArrowInvalid):
+            return _without_nan(pc.cast(piece, pa.float64()))
+        return None
 
     return numbers
 
