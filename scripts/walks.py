@@ -2,7 +2,7 @@
 
 Runs both commands on the embedded table, records every call from one module of oversafe into another, and writes
 ``docs/images/walk-audit.svg`` and ``walk-protect.svg``. A call from a room into a later one is a step back; only the
-listed calls that render a page or show progress may be one. ``--check`` writes nothing and ends with 1 if it finds any
+one that renders a page may be one. ``--check`` writes nothing and ends with 1 if it finds any
 other.
 """
 
@@ -37,14 +37,8 @@ ROOMS = (
     "app",
     "cli",
 )
-# Whoever is shown how far the work is hands a function of its own to the work.
-ASKED_FOR = {
-    ("auditing", "report"),
-    ("auditing", "cli"),
-    ("data", "protect"),
-    ("protect", "cli"),
-    ("releasing", "cli"),
-}
+# What renders a result comes after what makes it.
+RENDERING = ("auditing", "report")
 # Every room calls these, so their arrows are pale.
 SERVES_ALL = ("data", "privacy")
 Call = tuple[str, str]
@@ -57,12 +51,12 @@ def walk(arguments: list[str]) -> Counter[Call]:
     calls: Counter[Call] = Counter()
 
     def note(frame: Any, event: str, _: Any) -> None:
-        # Modules are read when they are first needed, and generators go on where they were asked to.
-        if (
-            event != "call"
-            or frame.f_code.co_name == "<module>"
-            or frame.f_code.co_flags & inspect.CO_GENERATOR
-        ):
+        # Modules are read when they are first needed, generators go on where they were asked to, and a function within
+        # a function was handed to its caller.
+        code = frame.f_code
+        if event != "call" or code.co_name == "<module>" or code.co_flags & inspect.CO_GENERATOR:
+            return
+        if "<locals>" in code.co_qualname:
             return
         callee = frame.f_globals.get("__name__", "")
         if not callee.startswith("oversafe."):
@@ -108,7 +102,7 @@ def steps_back(calls: Counter[Call]) -> list[str]:
         if room(caller) in ROOMS
         and ROOMS.index(room(callee)) > ROOMS.index(room(caller))
         and room(caller) != "_core"
-        and (room(caller), room(callee)) not in ASKED_FOR
+        and (room(caller), room(callee)) != RENDERING
     )
 
 

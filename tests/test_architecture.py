@@ -215,3 +215,11 @@ def test_importing_the_package_does_not_import_the_heavy_libraries() -> None:
     code = "import oversafe, sys; print(*{'numpy', 'pandas', 'scipy', 'sklearn', 'numba'} & set(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stdout.split() == []
+
+
+def test_commands_walk_from_room_to_room_and_not_back() -> None:
+    walks = PACKAGE.parents[1] / "scripts" / "walks.py"
+    done = subprocess.run(
+        [sys.executable, str(walks), "--check"], capture_output=True, text=True, timeout=300
+    )
+    assert (done.returncode, "back:" in done.stdout) == (0, False), done.stdout + done.stderr

@@ -1191,3 +1191,24 @@ def test_one_byte_of_another_encoding_does_not_change_the_others(tmp_path):
     (tmp_path / "w.csv").write_bytes("name,x\nMüller,1\nÄÖ,2\n".encode("cp1252"))
     read = read_table(tmp_path / "w.csv")
     assert read["name"].tolist() == ["Müller", "ÄÖ"] and Schema.infer(read).file.encoding == "cp1252"
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv.gz", "t.parquet"])
+def test_a_table_and_its_hash_are_of_the_same_bytes(tmp_path, monkeypatch, name):
+    """Another table is put at the path once the first one's bytes were read."""
+    path, table = tmp_path / name, pd.DataFrame({"x": [1, 2]})
+    digest = files.write_file(table, path)
+    parse = files._read_untold
+
+    def swapped(source, **options):
+        files.write_file(pd.DataFrame({"x": [3, 4]}), path)
+        return parse(source, **options)
+
+    monkeypatch.setattr(files, "_read_untold", swapped)
+    found = files.read_file(path)
+    assert found.table.equals(table) and found.sha256 == digest and found.source == str(path)
+
+
+def test_a_folder_has_no_hash(tmp_path):
+    pd.DataFrame({"x": [1, 2]}).to_parquet(tmp_path / "part.parquet")
+    assert files.read_file(tmp_path).sha256 is None

@@ -624,8 +624,8 @@ def as_replace_one(guarantee: Guarantee) -> Guarantee:
         at = max(guarantee.delta, 0.0)
         if math.isfinite(found := composed_epsilon(event, at)):
             # The larger of what is stated and what the event gives, which may differ by the accountants' rounding.
-            stated = guarantee.epsilon / composed_epsilon(guarantee.event, at)
-            epsilon, delta = found * max(1.0, stated), at
+            less = guarantee.epsilon - composed_epsilon(guarantee.event, at)
+            epsilon, delta = found + 2 * max(0.0, less), at
     if delta >= 1:
         return Guarantee.none(
             f"with {guarantee} for an added or removed record, nothing follows for a replaced one"

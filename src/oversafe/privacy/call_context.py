@@ -354,8 +354,12 @@ def _import_root(file: str, name: str) -> Path | None:
 
 def _own_roots() -> set[Path]:
     """Return from where a user's own modules are imported: the program's folder, the current one, and usual ones."""
-    program = getattr(sys.modules.get("__main__"), "__file__", None)
+    main = sys.modules.get("__main__")
+    program, spec = getattr(main, "__file__", None), getattr(main, "__spec__", None)
     folders = {_FOLDER, _FOLDER if program is None else Path(program).resolve().parent}
+    if program is not None and spec is not None and (root := _import_root(program, spec.name)) is not None:
+        # Of a program that was started as a module: python -m package.
+        folders.add(root)
     return {folder / part for folder in folders for part in ("", "src", "tests")}
 
 

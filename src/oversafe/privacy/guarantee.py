@@ -247,7 +247,8 @@ class Guarantee:
         except Exception as error:
             # Whatever the accountants raise: the figures may come from a file.
             raise InputError(f"the guarantee's event cannot be accounted for ({error})") from error
-        if not abs(cost - epsilon) <= _EVENT_ROUNDING * epsilon:
+        # At a delta d randomized response of epsilon costs less than epsilon, by some 2 d.
+        if not abs(cost - epsilon) <= _EVENT_ROUNDING * epsilon + 4 * delta:
             raise InputError(
                 f"the guarantee states epsilon = {epsilon:g} at delta = {delta:g}, and its event gives {cost:g}; state "
                 "both alike"

@@ -50,7 +50,7 @@ FAULTS = (
           "pass", _ALIKE, (_GUARANTEE,)),
     Fault("event-at-another-delta", "privacy.guarantee:_AtDelta", "    delta: float\n", "    delta: float = field(compare=False)\n",
           _ALIKE, (_GUARANTEE,)),
-    Fault("replaced-by-the-event-alone", "privacy.accountant:as_replace_one", "found * max(1.0, stated)", "found", _ALIKE, (_GUARANTEE,)),
+    Fault("replaced-by-the-event-alone", "privacy.accountant:as_replace_one", "found + 2 * max(0.0, less)", "found", _ALIKE, (_GUARANTEE,)),
     Fault("event-of-foreign-classes", "privacy.guarantee:_event_from_dict",
           "if not (isinstance(kind, type) and issubclass(kind, DpEvent)):", "if False:", "a file cannot name foreign classes",
           (_GUARANTEE,)),
