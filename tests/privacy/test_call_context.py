@@ -618,7 +618,9 @@ def test_own_modules_are_told_from_installed_ones(tmp_path):
     assert told("-m", "program") == expected
     # A program of a package that goes elsewhere before it needs this one.
     (work / "app").mkdir()
-    program = "import os\nos.chdir('/')\nfrom app.main import *\nprint('program', fit(X, y).guarantee_.status)\n"
+    program = (
+        "import os\nos.chdir('/')\nfrom app.main import *\nprint('program', fit(X, y).guarantee_.status)\n"
+    )
     (work / "app/__main__.py").write_text(program)
     inner = PROGRAM.partition("def main")[0] + "def fit(X, y):\n    return model().fit(X, y)\n"
     (work / "app/main.py").write_text(inner)
