@@ -355,7 +355,10 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(command, tmp_path):
         (["audit", "good.csv", "-l", "y", "--real", "one_class.csv"], "one class only"),
         (["audit", "good.csv", "-l", "y", "--real", "other.csv"], "label"),
         (["protect", "good.csv", "-l", "y", "--out", "r.csv", "--epsilon", "0"], "epsilon = 0"),
-        (["protect", "good.csv", "-l", "y", "--out", "r.csv", "--epsilon", "nan"], "epsilon = nan"),
+        (
+            ["protect", "good.csv", "-l", "y", "--out", "r.csv", "--epsilon", "nan"],
+            "--epsilon nan was given",
+        ),
         (["protect", "good.csv", "-l", "y", "--out", "r.csv", "--method", "magic"], "'magic' is not known"),
         (
             ["protect", "good.csv", "-l", "y", "--out", "r.csv", "--method", "smote", "--epsilon", "1"],
@@ -455,7 +458,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def stop(*_, **__):
     {how}
 
-oversafe.data.read_table = oversafe.data.io.files.read_table = stop
+oversafe.data.read_table = oversafe.data.io.files.read_table = oversafe.data.io.files.read_file = stop
 main()
 """
 COMPILED = """

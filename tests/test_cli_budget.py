@@ -56,7 +56,8 @@ def test_create_show_history_and_verify(run, tmp_path):
     )
     assert done.returncode == 0 and "epsilon = 3 left of 3, delta = 1e-06" in done.stdout
     refused(run("budget", "create", "budget.db", "patients", "--epsilon", "9"), "has a budget already")
-    refused(run("budget", "create", "budget.db", "visits", "--epsilon", "nan"), "epsilon = nan")
+    wrong = run("budget", "create", "budget.db", "visits", "--epsilon", "nan")
+    assert wrong.returncode == 2 and "'--epsilon': nan was given; write a number" in wrong.stderr
     refused(run("budget", "create", "budget.db", "visits", "--epsilon", "1", "--relation", "x"), "relation")
     (balance,) = json.loads(run("budget", "show", "budget.db", "--json").stdout)
     assert balance["dataset"] == "patients" and balance["epsilon"] == 3.0

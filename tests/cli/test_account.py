@@ -77,7 +77,6 @@ def test_oversampling_and_bagging():
     ("arguments", "message"),
     [
         (["--epsilon", "0"], "epsilon = 0.0"),
-        (["--epsilon", "nan"], "epsilon = nan"),
         (["--epsilon", "1", "--delta", "1"], "delta = 1.0"),
         (["--epsilon", "1", "--minority", "50"], "--minority was given 2 times"),
         (["--whole"], "--whole needs --epsilon"),

@@ -6,7 +6,7 @@ import pytest
 
 from oversafe.data.rows import is_copied, is_copy, row_keys, table_digest
 from oversafe.data.rows.sketches import row_sketches, table_hashes
-from oversafe.data.rows.values import value_key
+from oversafe.data.rows.values import keys_of, value_key
 
 TABLE = pd.DataFrame(
     {"age": [31, 47, 31, 58], "dose": [1.25, 2.5, 1.25, np.nan], "ward": ["A", "B", "A", None]}
@@ -50,3 +50,9 @@ def test_a_digest_knows_the_values_and_if_asked_how_they_are_stored(ordered):
     assert table_digest(TABLE.assign(age=[31, 47, 31, 59]), ordered=ordered) != digest
     for other in (TABLE[::-1], TABLE[["dose", "age", "ward"]], TABLE.astype({"age": float})):
         assert (table_digest(other, ordered=ordered) == digest) is not ordered
+
+
+def test_values_of_no_known_kind_in_a_categorical_column_have_keys():
+    values = pd.cut(pd.Series([0.2, 0.7, 0.2]), [0, 0.5, 1]).rename("label")
+    keys = keys_of(values)
+    assert keys[0] == keys[2] != keys[1]

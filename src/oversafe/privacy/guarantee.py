@@ -428,7 +428,9 @@ def _as_zcdp(event: DpEvent, count: int) -> tuple[DpEvent, int]:
     # The Renyi accountant does not know discrete Laplace; epsilon-DP implies epsilon^2/2-zCDP
     # (Bun and Steinke 2016, Proposition 3.3).
     if isinstance(event, dp_event.DiscreteLaplaceDpEvent):
-        return dp_event.ZCDpEvent((event.noise_parameter * event.sensitivity) ** 2 / 2), count
+        epsilon = event.noise_parameter * event.sensitivity
+        # A power of floats overflows with an error, a product to infinity.
+        return dp_event.ZCDpEvent(epsilon * epsilon / 2), count
     return event, count
 
 

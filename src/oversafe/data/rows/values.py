@@ -33,7 +33,7 @@ def keys_of(values: pd.Series) -> NDArray[Any]:
         # As a column of strings each distinct value is looked at once; half of a character is no text for pandas.
         with suppress(UnicodeEncodeError):
             values = values.astype("str")
-    keys = value_keys(values).to_numpy()
+    keys = value_keys(values).to_numpy(copy=True)
     for row in np.flatnonzero(pd.isna(keys) & values.notna().to_numpy()):
         keys[row] = repr(values.iloc[row])
     return keys
