@@ -74,7 +74,7 @@ closest.evidence.round(3)
 import matplotlib.pyplot as plt
 
 from oversafe.attack import DistinSMOTE
-from oversafe.attack.copies import is_copy
+from oversafe.data.rows import is_copy
 
 distinguished = DistinSMOTE().run(released, truth=is_copy(released, patients))
 risks = {
