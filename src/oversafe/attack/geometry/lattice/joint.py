@@ -1,0 +1,165 @@
+"""Joint decoding: the ends of many rows' lines, where they meet, and how sure each one is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oversafe.attack.geometry.lattice import _kernels
+from oversafe.attack.geometry.lattice.grids import Grids
+from oversafe.attack.geometry.lattice.probability import MULTIPLES, agreement, ghost_weights
+from oversafe.attack.geometry.lattice.search import Cells, Lines
+from oversafe.attack.geometry.lattice.tuning import shared_divisors
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+# The odds that an end is a ghost where a point that other lines share lies behind it.
+_BEHIND = 10.0
+# The odds against a point in which two parts of one line meet.
+_BETWEEN = 3.0
+# How often the values of a column lie between the points of a grid that seemed to hold.
+_TOO_COARSE = 1e-3
+# The odds that the ends are wrong where a column fits no step.
+_BLOCKED = 1.0
+# How many lines share an end at least, as a share: few rows show none.
+_SHARED = 0.05
+
+
+@dataclass(frozen=True)
+class Points:
+    """The ends of lines.
+
+    Parameters
+    ----------
+    units : array (p, m)
+        Points in units of the grids.
+    p_wrong : array (p,)
+        The probability that no record lies there.
+    n_lines : array (p,)
+        The distinct lines that end there.
+    ends : array (k, 2)
+        For each line the points next to its row.
+    """
+
+    units: FloatArray
+    p_wrong: FloatArray
+    n_lines: IntArray
+    ends: IntArray
+
+
+def join(lines: Lines, grids: Grids, cells: Cells, key: BoolArray) -> Points:
+    """Return the points where lines end, in the columns that tell them apart.
+
+    Parameters
+    ----------
+    lines : Lines
+        Lines whose steps in these columns are known.
+    grids : Grids
+        The grids of the columns.
+    cells : Cells
+        The rows.
+    key : array of bool (m,)
+        The columns.
+    """
+    reach, error = cells.reach, cells.error
+    starts, ways = lines.starts[:, key], lines.ways[:, key]
+    both = np.vstack([starts, starts + ways])
+    units, names = np.unique(both, axis=0, return_inverse=True)
+    ends = names.reshape(2, -1).T.astype(np.int64)
+    # Rows between the same two points are one segment; segments of one direction through a point are one line.
+    order = np.sort(ends, axis=1)
+    segments, first, segment, rows = np.unique(
+        order, axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    segment = segment.ravel()
+    begin, way = units[segments[:, 0]], units[segments[:, 1]] - units[segments[:, 0]]
+    low, high = grids.units(grids.lowest)[key], grids.units(grids.highest)[key]
+    off = (error[lines.row] + lines.slack[:, None] * np.abs(lines.ways))[:, key]
+    *ghosts, unusual = ghost_weights(
+        begin,
+        way,
+        reach[key],
+        grids.popular[key],
+        grids.modulus[key],
+        low - 1e-6,
+        high + 1e-6,
+        off[first],
+    )
+    between, adjacent = _between(segments, way)
+    # All rows of a segment lie in the same part of it, unless another segment goes on where it ends. A row in another
+    # part may have no line.
+    elsewhere = 1.0 - min(1.0, lines.success) * (1.0 - 1.0 / MULTIPLES)
+    again = elsewhere ** np.where(adjacent, 0.0, rows - 1.0)[:, None]
+    ghost_first, ghost_second, either = (weight * again for weight in ghosts)
+    accident = np.zeros(len(segments))
+    np.maximum.at(accident, segment, 2.0**-lines.bits * key.sum())
+    # Where few rows have a line, these are likelier accidents.
+    unusual /= lines.success
+    # Accidents do not repeat: where most rows share their ends, a row alone is likelier one.
+    unusual *= np.where(rows == 1, len(lines) / max(1, int((rows == 1).sum())), 1.0)
+    # A line as long as few others is likelier an accident.
+    accident = (
+        np.minimum((accident + _kernels.near_lines(way, off[first], reach[key])) * unusual, 1.0) ** rows
+    )
+    # A column that does not fit may be off its grid, or show that the ends are others.
+    blocked = np.zeros(len(segments))
+    np.maximum.at(blocked, segment, _BLOCKED * (lines.states == _kernels.BLOCKED).any(axis=1))
+    # So may a divisor that all columns share but one.
+    _, divisor = shared_divisors(way)
+    odd = (way != 0).sum(axis=1) - 1.0
+    accident += blocked + np.where(divisor > 1, _TOO_COARSE * divisor**odd, 0.0)
+    n_lines = (
+        np.bincount(segments.ravel(), minlength=len(units))
+        - np.bincount(segments[between], minlength=len(units)) // 2
+    )
+    behind = _behind(begin, way, units, n_lines)
+    # Two parts of one line that meet in a point are one line, and the point is likelier between its ends than one.
+    once = ~between
+    _, one = np.unique(segments[between], return_index=True)
+    once[tuple(np.argwhere(between)[one].T)] = True
+    spread = np.log1p(np.abs(way).mean(axis=0)).sum()
+    # Columns depend on each other: only half of their room counts.
+    coincidence = min(1.0, len(units) * float(np.exp(-0.5 * spread)))
+    shared = max(_SHARED, float((n_lines > 1)[segments].mean()))
+    wrong = np.ones(len(units))
+    for _ in range(2):
+        odds = np.empty((len(segments), 2))
+        for side, (ghost, opposite) in enumerate(((ghost_first, ghost_second), (ghost_second, ghost_first))):
+            other = wrong[segments[:, 1 - side]]
+            # If the other end is a record, the row lies in the part of the segment beside it, and the line is one.
+            beside = (either - opposite).sum(axis=1) + coincidence * accident
+            alone = ghost.sum(axis=1) + accident
+            odds[:, side] = (
+                other * alone + (1 - other) * np.minimum(beside, alone) + _BEHIND * behind[:, side]
+            )
+        odds[between] = np.maximum(odds[between], _BETWEEN)
+        wrong = agreement(odds[once], segments[once], len(units), coincidence, shared)
+    return Points(units, wrong, n_lines, ends)
+
+
+def _between(segments: IntArray, way: FloatArray) -> tuple[BoolArray, BoolArray]:
+    """Return which ends of segments another one of the same direction goes on from, and which segments have one."""
+    sign = np.sign(way[np.arange(len(way)), (way != 0).argmax(axis=1)])
+    names = np.unique(way * sign[:, None], axis=0, return_inverse=True)[1].ravel()
+    pairs = np.column_stack([segments.T.ravel(), np.tile(names, 2)])
+    _, which, counts = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
+    between: BoolArray = (counts[which.ravel()] > 1).reshape(2, -1).T
+    return between, np.asarray(between.any(axis=1))
+
+
+def _behind(begin: FloatArray, way: FloatArray, units: FloatArray, n_lines: IntArray) -> BoolArray:
+    """Return whether a point that other lines share lies on the line behind each end."""
+    solid = {point.tobytes() for point in units[n_lines > 1]}
+    found = np.zeros((len(begin), 2), dtype=bool)
+    if not solid:
+        return found
+    for more in range(1, int(MULTIPLES[-1])):
+        for side, points in enumerate((begin - more * way, begin + (more + 1) * way)):
+            points += 0.0  # no negative zeros, which have other bytes
+            for i in range(len(points)):
+                found[i, side] |= points[i].tobytes() in solid
+    return found
