@@ -8,9 +8,11 @@ import subprocess
 import sys
 import threading
 import time
+import types
 import zipfile
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from typing import ClassVar
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -506,7 +508,11 @@ def in_a_greenlet(model, X, y):
 
 
 def in_a_process(model, X, y):
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as processes:
+    # The process would run the file of the main module, which another test may have left there.
+    with (
+        mock.patch.dict(sys.modules, {"__main__": types.ModuleType("__main__")}),
+        ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as processes,
+    ):
         return processes.submit(model.fit, X, y).result()
 
 

@@ -90,7 +90,7 @@ FAULTS = (
     Fault("compose-repeated", "privacy.guarantee:leaf_events", "count * event.count", "count", _COMPOSED, (_GUARANTEE,)),
     Fault("compose-sums", "privacy.guarantee:_simple_epsilon", "count * (epsilon or 0.0)", "(epsilon or 0.0)", _COMPOSED, ("tests/privacy/test_exact_costs.py::test_guarantees_compose_at_no_less_than_they_cost",)),
     Fault("compose-rhos", "privacy.guarantee:_simple_epsilon", "count * leaf.rho", "leaf.rho", _COMPOSED, ("tests/privacy/test_exact_costs.py::test_guarantees_compose_at_no_less_than_they_cost",)),
-    Fault("compose-pure-as-rho", "privacy.guarantee:_as_zcdp", "** 2 / 2)", "** 2 / 8)", _COMPOSED, ("tests/privacy/test_exact_costs.py::test_composition_is_what_going_through_all_outcomes_gives", "tests/privacy/test_exact_costs.py::test_guarantees_compose_at_no_less_than_they_cost", "tests/privacy/test_guarantee.py",)),
+    Fault("compose-pure-as-rho", "privacy.guarantee:_as_zcdp", "epsilon * epsilon / 2)", "epsilon * epsilon / 8)", _COMPOSED, ("tests/privacy/test_exact_costs.py::test_composition_is_what_going_through_all_outcomes_gives", "tests/privacy/test_exact_costs.py::test_guarantees_compose_at_no_less_than_they_cost", "tests/privacy/test_guarantee.py",)),
     Fault("event-pure", "privacy.guarantee:pure_event", "noise_parameter=float(epsilon)", "noise_parameter=float(epsilon) / 2",
           "an event costs what its guarantee says", (_GUARANTEE,)),
     Fault("event-approximate", "privacy.guarantee:approximate_event", "[pure_event(epsilon), failure_event(delta)]",
