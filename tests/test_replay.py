@@ -31,7 +31,7 @@ READ = (
     "command, CSV",
     "command, Parquet of texts",
     "pandas.read_csv",
-    "read_table",
+    "declared",
     "nullable",
     "source of texts",
 )
@@ -84,7 +84,7 @@ def test_a_row_does_not_change_how_the_labels_of_others_are_read(spelling, way):
     assert compared("histograms", pair, way).found == []
 
 
-@pytest.mark.parametrize("way", ("pandas.read_csv", "read_table"))
+@pytest.mark.parametrize("way", ("pandas.read_csv", "declared"))
 def test_a_row_does_not_change_what_a_classifier_sees_of_others(way):
     for categories in SPELLINGS.values():
         assert compared("logistic", spelled(categories), way).found == []

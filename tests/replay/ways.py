@@ -305,9 +305,6 @@ def _dates(pair: Pair, side: int, folder: Path) -> pd.DataFrame:
 
 FRAMES: dict[str, Callable[[Pair, int, Path], pd.DataFrame]] = {
     "pandas.read_csv": _as_pandas_reads,
-    "read_table": lambda pair, side, folder: read_table(
-        _file(pair, side, folder), decimal=pair.schema.file.decimal
-    ),
     "objects": lambda pair, side, folder: _objects(pair, side),
     "texts": lambda pair, side, folder: _texts(pair, side),
     "category": lambda pair, side, folder: _texts(pair, side, "category"),
@@ -368,7 +365,7 @@ COMMANDS: dict[str, tuple[Callable[[Pair, int, Path], Any], tuple[str, ...]]] = 
     _DROPPED: (_file, ("--drop-unlabelled",)),
 }
 # By one call of Python, from tables of many kinds.
-RELEASED = {f"release() of {way}": way for way in ("objects", "texts", "category", "nullable", "read_table")}
+RELEASED = {f"release() of {way}": way for way in ("objects", "texts", "category", "nullable", "declared")}
 
 
 def ways(method: Method, pair: Pair) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ from oversafe.data.schema import Schema, check_given_schema, check_table, texts_
 from oversafe.learn.features import Scaling, check_schema, costs_epsilon, resolve_scaling, unpaid
 from oversafe.privacy.answers import about
 from oversafe.privacy.call_context import CallContext, context_of, warn_if_tuned
-from oversafe.privacy.domains import LABELS_READ, file_caveats, label_stand_in
+from oversafe.privacy.domains import LABELS_READ, file_caveats, frame_caveats, label_stand_in
 from oversafe.privacy.estimates import positive_counts
 from oversafe.privacy.guarantee import (
     SEEDED,
@@ -109,6 +109,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
             refuse_persons(self, self._given_schema())
         caveats, self._word = context_of(self.call_context)
         warn_if_tuned(caveats)
+        caveats += frame_caveats(X, y)
         table, schema, found = self._read_table(X)
         caveats += found
         codes, found = self._read_labels(y)

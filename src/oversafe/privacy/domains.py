@@ -15,7 +15,7 @@ from oversafe._core.checks import check_choice, check_count
 from oversafe._core.errors import InputError
 from oversafe._core.text import MOST_NAMES, listed
 from oversafe.data.bins import Bins
-from oversafe.data.cells import FileFormat, as_number, cell_key
+from oversafe.data.cells import FileFormat, as_number, cell_key, were_read_by_rows
 from oversafe.data.column import Column
 from oversafe.data.domain_warnings import warn_of_columns, warn_of_labels
 from oversafe.data.encode import column_codes, column_values, domain_codes
@@ -39,6 +39,10 @@ FILE_READ = (
 _PURE = (
     "pure differential privacy cannot find a set of values, so it was read from the data without noise; "
     "declare it, or give a delta: "
+)
+FRAME_READ = (
+    "the table was read from a file without a schema, so that its rows decided how its cells are read; read it with "
+    "read_table(..., schema=...)"
 )
 LABELS_READ = (
     "the set of labels was read from the data; declare it with classes=, or in the schema file with the label's "
@@ -300,6 +304,11 @@ def unpaid_domains(
 def file_caveats(schema: Schema | None) -> list[str]:
     """Return what is said of a schema by which texts are read as the rows themselves suggested."""
     return [FILE_READ] if schema is not None and schema.file.domain != "public" else []
+
+
+def frame_caveats(*tables: Any) -> list[str]:
+    """Return what is said of tables whose rows decided together how their cells were read from a file."""
+    return [FRAME_READ] if were_read_by_rows(*tables) else []
 
 
 @dataclass(frozen=True)

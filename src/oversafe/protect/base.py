@@ -27,6 +27,7 @@ from oversafe.data.labels import as_labels, check_labels, in_order
 from oversafe.data.rows.values import value_keys
 from oversafe.data.schema import Schema, check_given_schema, check_table, features_of, texts_read
 from oversafe.privacy.call_context import context_of, warn_if_tuned
+from oversafe.privacy.domains import frame_caveats
 from oversafe.privacy.guarantee import STRICT, UNLABELLED, Guarantee
 from oversafe.privacy.ledger.ledger import pay
 from oversafe.privacy.persons import check_persons, limit_rows
@@ -232,7 +233,8 @@ class Synthesizer(Protector):
         y : Series or array of shape (n_rows,)
             The class of each row; numbers or text.
         """
-        self._caveats, self._word = context_of(getattr(self, "call_context", "checked"))
+        caveats, self._word = context_of(getattr(self, "call_context", "checked"))
+        self._caveats = caveats + frame_caveats(X, y)
         table, labels, self._shape = self._read(X, y)
         table, labels = texts_read(table, labels, getattr(self, "schema", None))
         self._check_strategy()

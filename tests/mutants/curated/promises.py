@@ -10,6 +10,7 @@ _PERSONS = "tests/privacy/test_persons.py"
 _HISTOGRAMS = "tests/protect/test_histograms.py"
 _LEARNERS = "tests/learn/test_contract.py"
 _AROUND = "tests/privacy/test_call_context.py"
+_FRAMES = "tests/privacy/test_frames_read.py"
 _LEDGER = "tests/privacy/test_ledger.py"
 _PROVEN = "proven means that every look at the data is paid for"
 _SEEDED = "a seeded release is never proven"
@@ -78,6 +79,13 @@ FAULTS = (
     Fault("learner-schema-of-the-data", "learn.features:unpaid", "for domain, caveat in UNPAID.items() if named[domain]]",
           "for domain, caveat in UNPAID.items() if not named[domain]]", _PROVEN, ("tests/learn/test_promises.py",)),
     Fault("learner-surroundings", "learn.base:PrivateLearner.fit", "caveats, self._word = context_of(self.call_context)", "caveats, self._word = [], ()", _SEARCH, (_AROUND,)),
+    Fault("learner-frames", "learn.base:PrivateLearner.fit", "caveats += frame_caveats(X, y)", "pass", _PROVEN, (_FRAMES,)),
+    Fault("synthesizer-frames", "protect.base:Synthesizer.fit", "self._caveats = caveats + frame_caveats(X, y)", "self._caveats = caveats",
+          _PROVEN, (_FRAMES,)),
+    Fault("frames-unmarked", "data.io.files:_read_untold", "mark_by_rows(frame)", "pass", _PROVEN, (_FRAMES,)),
+    Fault("frames-of-sqlite", "data.io.files:_has_types", 'return not source.lower().startswith("sqlite:")', "return True", _PROVEN, (_FRAMES,)),
+    Fault("frames-of-folders", "data.io.files:_has_types", "return Path(source).is_file() and not is_text_file(source)",
+          "return not is_text_file(source)", _PROVEN, (_FRAMES,)),
     Fault("learner-weights", "learn.base:refuse_weights", "if value is not None:", "if False:",
           "weights that nobody paid for are refused", ("tests/learn/test_contract.py::test_sample_weights_are_refused",)),
     Fault("bag-of-nominal", "learn.bagging:PrivateBaggingClassifier._checked", "weaker += own.caveats", "pass", _PROVEN, ("tests/learn/test_bagging.py::test_what_learners_of_another_make_say_of_themselves_is_said",)),

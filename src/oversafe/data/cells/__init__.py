@@ -7,11 +7,13 @@ from oversafe.data.cells.frames import (
     check_spellings,
     dates_in,
     is_ambiguous,
+    mark_by_rows,
     mark_read,
     numbers_in,
     read_texts,
     text_values,
     was_read_by,
+    were_read_by_rows,
 )
 from oversafe.data.cells.grammar import (
     as_date,
@@ -44,6 +46,7 @@ __all__ = [
     "is_ambiguous",
     "is_marker",
     "is_name",
+    "mark_by_rows",
     "mark_read",
     "numbers_in",
     "places_of",
@@ -54,4 +57,5 @@ __all__ = [
     "text_number",
     "text_values",
     "was_read_by",
+    "were_read_by_rows",
 ]

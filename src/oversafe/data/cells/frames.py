@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from oversafe.data.column import Column
 
 READ_MARK = "oversafe:read"
+ROWS_MARK = "oversafe:rows"
 
 
 def digest(column: Column) -> str:
@@ -36,6 +37,18 @@ def digest(column: Column) -> str:
 def mark_read(table: pd.DataFrame, columns: Iterable[Column]) -> None:
     """Mark a table: the texts of these columns were read by their declarations, cell by cell."""
     table.attrs[READ_MARK] = {column.name: digest(column) for column in columns}
+
+
+def mark_by_rows(table: pd.DataFrame) -> None:
+    """Mark a table: nothing was declared of it, and its rows decided together how its cells were read."""
+    table.attrs[ROWS_MARK] = True
+
+
+def were_read_by_rows(*tables: Any) -> bool:
+    """Return whether one of these was read from a file whose rows decided how its cells were read."""
+    return any(
+        isinstance(known := getattr(table, "attrs", None), dict) and ROWS_MARK in known for table in tables
+    )
 
 
 def was_read_by(values: pd.Series, column: Column) -> bool:

@@ -22,6 +22,7 @@ import pyarrow.parquet
 from oversafe._core.checks import check_pandas
 from oversafe._core.errors import InputError
 from oversafe._core.text import did_you_mean, listed
+from oversafe.data.cells import mark_by_rows
 from oversafe.data.domain_warnings import warn_of_cells
 from oversafe.data.io import _csv
 from oversafe.data.io._arrow import check_names, reason_of, to_arrow, to_frame
@@ -59,8 +60,9 @@ def read_table(
 ) -> pd.DataFrame:
     """Return the table in a file, a folder of Parquet files or a database.
 
-    Without a schema what the columns are is found from all of their values. With one every cell is read by itself, by
-    its declaration alone, so that no row decides how another is read.
+    Without a schema what the columns are is found from all of their values, and a guarantee for the table is nominal
+    where the source has no types of its own. With one every cell is read by itself, by its declaration alone, so that
+    no row decides how another is read.
 
     Parameters
     ----------
@@ -246,6 +248,8 @@ def _read_untold(source: str | os.PathLike[str] | pa.Table, **options: Any) -> p
     if "separator" in found:
         facts = {fact: found[fact] for fact in ("encoding", "separator", "decimal")}
         frame.attrs[DETECTED] = {**facts, "domain": "data"}
+    if not options.get("as_text") and not _has_types(source):
+        mark_by_rows(frame)
     return frame
 
 
@@ -270,6 +274,18 @@ def _read(
 
 def _unreadable(shown: str, error: OSError) -> InputError:
     return InputError(f"{shown} cannot be read ({error.strerror or error}); check the path and its rights")
+
+
+def _has_types(source: Any) -> bool:
+    """Return whether a source says of each column what its cells are, whatever its rows hold.
+
+    A text file and SQLite do not, nor do the names of a folder's partitions.
+    """
+    if isinstance(source, pa.Table):
+        return True
+    if isinstance(source, str) and URL.match(source):
+        return not source.lower().startswith("sqlite:")
+    return Path(source).is_file() and not is_text_file(source)
 
 
 def is_text_file(source: str | os.PathLike[str]) -> bool:
