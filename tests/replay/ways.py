@@ -378,6 +378,9 @@ def ways(method: Method, pair: Pair) -> tuple[str, ...]:
     if method.command:
         # Twice: this is the way that most take.
         possible += [*COMMANDS, *COMMANDS, *RELEASED]
+        if method.estimates and pair.schema.file.decimal != ".":
+            # Without a schema nothing says that a comma was a decimal sign to the reader, which asked all rows.
+            possible.remove("release() of nullable")
     if pair.schema.person is not None or method.package == "opacus":
         # Lots, of a person's rows, of teachers and of samples, are drawn by places, which a further folder changes.
         possible = [way for way in possible if "folder" not in way]
