@@ -83,13 +83,13 @@ def test_four_hundred_audits_at_the_default_confidence_hold_what_they_say(epsilo
 
 
 def test_noise_in_many_coordinates_is_not_taken_for_a_difference():
-    # Randomized response of epsilon 1 and 60 numbers that say nothing. At most 5 % of the audits may be above it: 13 or
+    # Randomized response of epsilon 1 and 120 numbers that say nothing. At most 5 % of the audits may be above it: 13 or
     # more of 40 would be with a chance below 1e-6.
     def run(bit: int, rng: np.random.Generator, size: int) -> np.ndarray:
-        return np.column_stack([randomized_response(1.0)(bit, rng, size), rng.normal(size=(size, 60))])
+        return np.column_stack([randomized_response(1.0)(bit, rng, size), rng.normal(size=(size, 120))])
 
     bounds = [
-        audit_epsilon(run, 1, 0, trials=200, vectorized=True, random_state=seed).lower_bound
+        audit_epsilon(run, 1, 0, trials=600, vectorized=True, random_state=seed).lower_bound
         for seed in range(40)
     ]
     assert np.count_nonzero(np.array(bounds) > 1.0) < 13
