@@ -17,6 +17,8 @@ _SEEDED = "a seeded release is never proven"
 _LABELS = "a set of labels that was read from the data is not public"
 _PERSON = "a person has no more rows than the promise says"
 _SEARCH = "fits that a search around the model makes are not hidden"
+_PAGE = "tests/app/test_page.py::test_with_a_public_schema_no_row_decides_what_the_page_proposes_or_refuses"
+_PUBLIC = "with a public schema no row decides what is proposed or refused"
 _ALIKE = "a guarantee is what its figures and its event say alike"
 
 
@@ -55,6 +57,8 @@ FAULTS = (
     Fault("event-of-foreign-classes", "privacy.guarantee:_event_from_dict",
           "if not (isinstance(kind, type) and issubclass(kind, DpEvent)):", "if False:", "a file cannot name foreign classes",
           (_GUARANTEE,)),
+    Fault("page-proposes-by-rows", "app.page:_protect", "if schema is None else schema\n    except",
+          "if schema is None else Schema.infer(_read(st, uploaded, 'table', limit), label=label)\n    except", _PUBLIC, (_PAGE,)),
     Fault("accountant-seeded", "privacy.accountant:Accountant._stated", "[SEEDED] if self.random_state is not None else []", "[]",
           _SEEDED, (_ACCOUNTANT,)),
     Fault("accountant-caveats", "privacy.accountant:Accountant._stated", ".weaken(*caveats, *(", ".weaken(*(", _PROVEN, (_ACCOUNTANT,)),
