@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from functools import partial
 
 import numpy as np
@@ -189,6 +190,25 @@ def test_no_cell_of_a_dataframe_ends_the_call_under_a_public_schema(people, cell
             release(
                 odd, "state", method="histograms", schema=schema, strict=True, on_note=lambda sentence: None
             )
+
+
+@pytest.mark.parametrize(
+    ("column", "cell"),
+    [("age", 10**400), ("ward", "\ud800"), ("ward", b"\xff"), ("state", Decimal("sNaN"))],
+    ids=["a long number", "half a character", "bytes", "a signalling NaN"],
+)
+def test_no_cell_of_a_dataframe_ends_a_call_that_pays_for_all_it_sees(people, cell, column, tmp_path):
+    frame, schema = people
+    odd = pd.concat([frame] * 20, ignore_index=True).astype(object)
+    odd[column] = pd.Series([cell, *odd[column].tolist()[1:]], dtype=object)
+    settings = {"method": "histograms", "epsilon": 8.0, "on_note": lambda sentence: None}
+    books = Ledger(tmp_path / "l.db", key_file=tmp_path / "l.key")
+    books.create("people", 20.0, 1e-5)
+    account = books.for_dataset("people")
+    paid = release(odd, "state", schema=schema, ledger=account, **settings)
+    found = release(odd, "state", settings={"domains": "private", "delta": 1e-6}, ledger=account, **settings)
+    assert paid.guarantee.status == found.guarantee.status == "proven"
+    assert books.remaining("people").charges == 2
 
 
 def test_without_on_note_each_sentence_is_a_warning(people):

@@ -19,6 +19,10 @@ _PERSON = "a person has no more rows than the promise says"
 _SEARCH = "fits that a search around the model makes are not hidden"
 _PAGE = "tests/app/test_page.py::test_with_a_public_schema_no_row_decides_what_the_page_proposes_or_refuses"
 _PUBLIC = "with a public schema no row decides what is proposed or refused"
+_TIMES = "tests/data/test_cells.py::test_times_of_numpy_are_no_numbers_whether_all_rows_are_times_or_not"
+_ALONE = "every value is read by itself"
+_CELLS = "tests/releasing/test_release.py::test_no_cell_of_a_dataframe_ends_a_call_that_pays_for_all_it_sees"
+_TOLD = "no error tells of a record"
 _ALIKE = "a guarantee is what its figures and its event say alike"
 
 
@@ -59,6 +63,11 @@ FAULTS = (
           (_GUARANTEE,)),
     Fault("page-proposes-by-rows", "app.page:_protect", "if schema is None else schema\n    except",
           "if schema is None else Schema.infer(_read(st, uploaded, 'table', limit), label=label)\n    except", _PUBLIC, (_PAGE,)),
+    Fault("times-as-numbers", "data.cells.grammar:as_number", "if isinstance(value, np.datetime64 | np.timedelta64):",
+          "if isinstance(value, np.datetime64):", _ALONE, (_TIMES,)),
+    Fault("times-as-long-numbers", "data.cells.categories:_is_whole", " and not isinstance(value, np.timedelta64)", "", _ALONE, (_TIMES,)),
+    Fault("digest-errors", "data.rows.fingerprint:_hashed", "except Exception:", "except ZeroDivisionError:", _TOLD, (_CELLS,)),
+    Fault("notes-errors", "releasing.reading:_seeming", "except Exception:", "except InputError:", _TOLD, (_CELLS,)),
     Fault("accountant-seeded", "privacy.accountant:Accountant._stated", "[SEEDED] if self.random_state is not None else []", "[]",
           _SEEDED, (_ACCOUNTANT,)),
     Fault("accountant-caveats", "privacy.accountant:Accountant._stated", ".weaken(*caveats, *(", ".weaken(*(", _PROVEN, (_ACCOUNTANT,)),
