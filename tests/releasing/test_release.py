@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 
@@ -13,7 +14,7 @@ import pytest
 import oversafe
 from oversafe._core.errors import InputError
 from oversafe.app import work
-from oversafe.data import Schema, read_table
+from oversafe.data import Column, Schema, read_table
 from oversafe.privacy import Ledger, read_manifest
 from oversafe.releasing import release
 from tests.cli.conftest import run
@@ -235,6 +236,29 @@ def test_rows_without_a_label_are_left_out_of_a_dataframe(people):
         on_note=lambda sentence: None,
     )
     assert made.guarantee.status == "nominal"
+
+
+@pytest.mark.filterwarnings("ignore::oversafe.data.MisfitWarning")
+@pytest.mark.parametrize("form", ["frame", "file"])
+@pytest.mark.parametrize("state", ["well", None])
+def test_of_persons_without_a_labelled_row_there_may_be_no_others(people, form, state, tmp_path):
+    frame, schema = people
+    schema = replace(schema, columns=(*schema.columns, Column("pid", "identifier", "str")), person="pid")
+    table = frame.iloc[:3].assign(pid="P1", state=state)
+    if form == "file":
+        table.to_csv(tmp_path / "persons.csv", index=False)
+        table = tmp_path / "persons.csv"
+    made = release(
+        table,
+        "state",
+        method="histograms",
+        epsilon=1.0,
+        schema=schema,
+        rows_per_person=2,
+        drop_unlabelled=True,
+        on_note=lambda sentence: None,
+    )
+    assert made.guarantee.status == "proven" and made.guarantee.unit == "person"
 
 
 def test_a_ctrl_c_says_what_stands(people, tmp_path):

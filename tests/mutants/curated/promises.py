@@ -23,6 +23,7 @@ _TIMES = "tests/data/test_cells.py::test_times_of_numpy_are_no_numbers_whether_a
 _ALONE = "every value is read by itself"
 _CELLS = "tests/releasing/test_release.py::test_no_cell_of_a_dataframe_ends_a_call_that_pays_for_all_it_sees"
 _TOLD = "no error tells of a record"
+_EMPTY = "where the number of rows is private there may be none"
 _ALIKE = "a guarantee is what its figures and its event say alike"
 
 
@@ -68,6 +69,10 @@ FAULTS = (
     Fault("times-as-long-numbers", "data.cells.categories:_is_whole", " and not isinstance(value, np.timedelta64)", "", _ALONE, (_TIMES,)),
     Fault("digest-errors", "data.rows.fingerprint:_hashed", "except Exception:", "except ZeroDivisionError:", _TOLD, (_CELLS,)),
     Fault("notes-errors", "releasing.reading:_seeming", "except Exception:", "except InputError:", _TOLD, (_CELLS,)),
+    Fault("rows-of-persons", "protect.base:Protector._least_rows", "(persons or ", "(", _EMPTY,
+          ("tests/releasing/test_release.py::test_of_persons_without_a_labelled_row_there_may_be_no_others",)),
+    Fault("rows-of-a-sample", "learn.balanced_synthesis:BalancedSynthesisClassifier.fit", "inner._least_rows()", "1", _EMPTY,
+          ("tests/learn/test_balanced_synthesis.py::test_where_the_number_of_rows_is_private_there_may_be_none",)),
     Fault("accountant-seeded", "privacy.accountant:Accountant._stated", "[SEEDED] if self.random_state is not None else []", "[]",
           _SEEDED, (_ACCOUNTANT,)),
     Fault("accountant-caveats", "privacy.accountant:Accountant._stated", ".weaken(*caveats, *(", ".weaken(*(", _PROVEN, (_ACCOUNTANT,)),
