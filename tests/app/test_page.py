@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oversafe.data import Schema
+from oversafe.data import Column, Schema
 from oversafe.protect.registry import method_names
 
 testing = pytest.importorskip("streamlit.testing.v1", reason="install the extra 'app'")
@@ -43,10 +43,10 @@ def protect(visits, monkeypatch):
     """Return the page with the table and a schema uploaded."""
     monkeypatch.setattr("sys.argv", ["page"])
 
-    def opened(schema):
+    def opened(schema, content=visits[0]):
         app = testing.AppTest.from_function(page, default_timeout=120).run()
         app.radio[0].set_value("Protect a table").run()
-        app.file_uploader[0].upload("t.csv", visits[0], "text/csv").run()
+        app.file_uploader[0].upload("t.csv", content, "text/csv").run()
         app.file_uploader[1].upload("s.toml", schema.to_toml().encode(), "text/plain").run()
         return app
 
@@ -89,3 +89,44 @@ def test_what_is_odd_about_a_table_is_told_with_its_release(protect, visits):
     next(button for button in app.button if button.label == "Protect").click().run()
     assert not app.exception and not app.error and "protected" in app.session_state
     assert any("weak promise" in text.value for text in app.warning)
+
+
+def _released(app):
+    """Return what a table is proposed to lose, and the columns of its release."""
+    proposed = list(app.multiselect[0].value)
+    next(button for button in app.button if button.label == "Protect").click().run()
+    # An audit that finds a row of chance says so as an error too.
+    assert not app.exception and "protected" in app.session_state, [error.value for error in app.error]
+    release = app.session_state["protected"][0].release
+    assert release.guarantee.status == "proven"
+    return proposed, list(release.table.columns)
+
+
+@pytest.fixture(scope="module")
+def codes():
+    """Rows whose code is unique, as if it named people, and a public schema that says that it does not."""
+    rows = [f"{i * 37 % 400 + 1000},{20 + i % 60},{'well' if i % 4 else 'ill'}" for i in range(200)]
+    public = {"domain": "public", "source": "a test"}
+    return rows, Schema(
+        (
+            Column("code", "integer", "int64", bounds=(1000, 1400), **public),
+            Column("age", "integer", "int64", bounds=(0, 120), **public),
+            Column("state", "categorical", "str", categories=("ill", "well"), **public),
+        ),
+        label="state",
+    )
+
+
+@pytest.mark.parametrize(
+    "instead",
+    [b"1037,20,well", b"1000,3\x81,well", b"1000,3\x00,well"],
+    ids=["a code twice", "a byte of no encoding", "a zero byte"],
+)
+def test_with_a_public_schema_no_row_decides_what_the_page_proposes_or_refuses(protect, codes, instead):
+    rows, schema = codes
+    tables = [
+        b"\n".join([b"code,age,state", first, *(row.encode() for row in rows[1:])])
+        for first in (rows[0].encode(), instead)
+    ]
+    ours, theirs = (_released(protect(schema, table)) for table in tables)
+    assert ours == theirs == ([], ["code", "age", "state"])

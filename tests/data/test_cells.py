@@ -379,3 +379,42 @@ def test_one_apostrophe_is_taken_away_of_a_cell_and_of_a_column(text):
     cells = read_column(column, pa.array([text]), FileFormat())
     assert (cell is UNREADABLE) == cells.unreadable[0] == (text != "'-5")
     assert cell is UNREADABLE or cells.values[0] == cell
+
+
+_LONG = 2**53 + 1
+
+
+@pytest.mark.parametrize("other", ["x", 1.5, None])
+@pytest.mark.parametrize(
+    "time",
+    [
+        np.timedelta64(5, "ns"),
+        np.timedelta64(_LONG, "ns"),
+        np.timedelta64(3, "s"),
+        np.timedelta64("NaT"),
+        np.datetime64(5, "ns"),
+        np.datetime64("2024-05-01", "ns"),
+        np.datetime64("2024-05-01", "D"),
+        np.datetime64("NaT"),
+    ],
+    ids=str,
+)
+def test_times_of_numpy_are_no_numbers_whether_all_rows_are_times_or_not(time, other):
+    from oversafe.data.encode import column_codes
+    from oversafe.privacy.kinds import _cells
+
+    columns = [
+        Column("x", "continuous", "float64", bounds=(0.0, 10.0), **PUBLIC),
+        Column("x", "integer", "int64", bounds=(0, 10), **PUBLIC),
+        Column("x", "categorical", "int64", categories=(5, _LONG), **PUBLIC),
+        Column(
+            "x", "datetime", "datetime64[us]", bounds=("1900-01-01", "2100-01-01"), resolution="s", **PUBLIC
+        ),
+    ]
+    alone = pd.Series([time] * 3, dtype=f"{type(time).__name__}[ns]" if np.isnat(time) else None)
+    assert alone.dtype.kind in "mM"
+    beside = pd.Series(np.fromiter([time] * 3 + [other], dtype=object, count=4))
+    for column in columns:
+        codes = [column_codes(column, values, strict=False)[:3] for values in (alone, beside)]
+        np.testing.assert_array_equal(*codes)
+    np.testing.assert_array_equal(_cells(alone), _cells(beside)[:3])

@@ -117,6 +117,24 @@ def test_classes_that_the_synthesizer_declares_need_no_row():
         assert model.guarantee_.status == "proven" and model.classes_.tolist() == [0, 1]
 
 
+@pytest.mark.filterwarnings("ignore::oversafe.data.MisfitWarning")
+@pytest.mark.parametrize("form", [pd.DataFrame, np.asarray])
+def test_where_the_number_of_rows_is_private_there_may_be_none(form):
+    schema = Schema(
+        (Column("x0", "continuous", "float64", bounds=(-1.0, 1.0), domain="public", source="protocol"),)
+    )
+    for rows in (1, 0):
+        X, y = form(pd.DataFrame({"x0": np.zeros(rows)})), np.zeros(rows, dtype=int)
+        for relation in ("add-remove", "replace-one"):
+            synthesizer = HistogramSynthesizer(schema=schema, classes=[0, 1], relation=relation)
+            model = BalancedSynthesisClassifier(synthesizer, n_samples=40)
+            if rows or relation == "add-remove":
+                assert model.fit(X, y).guarantee_.status == "proven"
+            else:
+                with pytest.raises(ValueError, match=r"0 sample\(s\)"):
+                    model.fit(X, y)
+
+
 @pytest.mark.parametrize("dtype", ["int", "bool", "category"])
 def test_labels_may_be_written_otherwise_than_declared(dtype):
     rng = np.random.default_rng(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -203,6 +204,18 @@ def test_odd_values_raise_no_error_that_would_tell_of_them(learner):
     model = learner(data_norm=2.0, classes=[0, 1]).fit(X, np.arange(200) % 2)
     assert np.isfinite(model.coef_).all() and np.isfinite(model.decision_function(X)).all()
     assert (np.linalg.norm(model.features_.apply(X), axis=1) <= 2.0).all()
+
+
+@every_learner
+@pytest.mark.parametrize("form", [pd.DataFrame, np.asarray])
+@pytest.mark.parametrize("odd", [pd.NA, None, 2**70, 10**400, Decimal("1.5")], ids=range(5))
+def test_one_number_that_is_stored_as_an_object_makes_no_other_promise(learner, form, odd):
+    X = np.random.default_rng(0).normal(size=(50, 2)).astype(object)
+    X[0, 1] = odd
+    X = form(pd.DataFrame({"a": X[:, 0].astype(float), "b": pd.Series(X[:, 1], dtype=object)}))
+    model = learner(data_norm=2.0, classes=[0, 1]).fit(X, np.arange(50) % 2)
+    assert model.guarantee_.status == "proven"
+    assert np.isfinite(model.decision_function(X)).all()
 
 
 @every_learner

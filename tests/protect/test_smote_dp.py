@@ -8,6 +8,7 @@ from oversafe._core.errors import InputError
 from oversafe.data import Column, Schema
 from oversafe.privacy import smote_cost
 from oversafe.protect import SMOTEDP, GaussianCopula, HistogramSynthesizer, PrivBayes
+from oversafe.protect.samplers.smote_dp import _located
 from tests.protect.conformance import mixed_table, public_schema
 
 
@@ -152,3 +153,44 @@ def test_one_odd_label_moves_no_other(odd):
         assert model.guarantee_.status == "proven"
         # Nobody lies in the lower half, where the record lies that stands in for a class without any.
         assert model.synthesizer_.histograms_["x"][:, 1].min() > 0.9
+
+
+def _neighbour_of_all(column, first, other):
+    """Return SMOTE's rows of a class whose records, but for the first, are equal; the first is nearest to them all."""
+    schema = Schema((column,))
+    table = pd.DataFrame({column.name: pd.Series([first] + [other] * 199, dtype=object)})
+    model = SMOTEDP(k_neighbors=1)
+    made, _ = model._interpolate(table, pd.Series([0] * 200), schema, {0: 200}, np.random.default_rng(0))
+    return (
+        HistogramSynthesizer(schema=schema, classes=[0], n_bins=2, random_state=0, epsilon=1e9)
+        .fit(made, [0] * 200)
+        .histograms_[column.name][0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "first", "instead", "other"),
+    [
+        # What is missing where nothing may be lies in the middle of the range for the search no more.
+        ({"kind": "continuous", "bounds": (0.0, 100.0)}, 50.0, np.nan, 50.0),
+        ({"kind": "continuous", "bounds": (0.0, 100.0)}, 50.0, "no number", 50.0),
+        ({"kind": "integer", "dtype": "int64", "bounds": (0, 100)}, 50, None, 50),
+        # So wide a range that numbers on both sides of its middle are scaled to one place.
+        ({"kind": "continuous", "bounds": (-1e17, 1e17)}, 1.0, -5.0, 0.5),
+    ],
+)
+def test_a_record_in_the_place_of_others_changes_no_row_of_theirs(facts, first, instead, other):
+    column = Column(**{"name": "x", "dtype": "float64", "domain": "public", "source": "a test", **facts})
+    before, after = (_neighbour_of_all(column, value, other) for value in (first, instead))
+    # A replaced record that is nobody's only neighbour moves a row or two of the 200; all of these would move by half.
+    assert np.abs(before - after).max() < 0.1
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 10.0), (-3.0, 0.1), (0.0, 1e-3), (7.0, 7.0), (-1e17, 1e17)])
+def test_a_number_keeps_its_digits_as_far_as_its_place_has_them(bounds):
+    column = Column("x", "continuous", "float64", bounds=bounds, domain="public", source="a test")
+    codes = np.clip(np.round(np.random.default_rng(0).uniform(*bounds, 1000), 4), *bounds)
+    kept, places = _located(column, codes)
+    # By its place alone: records of one place have one number.
+    assert len(np.unique(np.column_stack([kept, places]), axis=0)) == len(np.unique(places))
+    assert bounds[1] == 1e17 or (kept == codes).all()

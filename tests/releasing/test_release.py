@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 import oversafe
 from oversafe._core.errors import InputError
 from oversafe.app import work
-from oversafe.data import Schema, read_table
+from oversafe.data import Column, Schema, read_table
 from oversafe.privacy import Ledger, read_manifest
 from oversafe.releasing import release
 from tests.cli.conftest import run
@@ -191,6 +193,25 @@ def test_no_cell_of_a_dataframe_ends_the_call_under_a_public_schema(people, cell
             )
 
 
+@pytest.mark.parametrize(
+    ("column", "cell"),
+    [("age", 10**400), ("ward", "\ud800"), ("ward", b"\xff"), ("state", Decimal("sNaN"))],
+    ids=["a long number", "half a character", "bytes", "a signalling NaN"],
+)
+def test_no_cell_of_a_dataframe_ends_a_call_that_pays_for_all_it_sees(people, cell, column, tmp_path):
+    frame, schema = people
+    odd = pd.concat([frame] * 20, ignore_index=True).astype(object)
+    odd[column] = pd.Series([cell, *odd[column].tolist()[1:]], dtype=object)
+    settings = {"method": "histograms", "epsilon": 8.0, "on_note": lambda sentence: None}
+    books = Ledger(tmp_path / "l.db", key_file=tmp_path / "l.key")
+    books.create("people", 20.0, 1e-5)
+    account = books.for_dataset("people")
+    paid = release(odd, "state", schema=schema, ledger=account, **settings)
+    found = release(odd, "state", settings={"domains": "private", "delta": 1e-6}, ledger=account, **settings)
+    assert paid.guarantee.status == found.guarantee.status == "proven"
+    assert books.remaining("people").charges == 2
+
+
 def test_without_on_note_each_sentence_is_a_warning(people):
     frame, _ = people
     frame = frame.assign(remark="")
@@ -215,6 +236,29 @@ def test_rows_without_a_label_are_left_out_of_a_dataframe(people):
         on_note=lambda sentence: None,
     )
     assert made.guarantee.status == "nominal"
+
+
+@pytest.mark.filterwarnings("ignore::oversafe.data.MisfitWarning")
+@pytest.mark.parametrize("form", ["frame", "file"])
+@pytest.mark.parametrize("state", ["well", None])
+def test_of_persons_without_a_labelled_row_there_may_be_no_others(people, form, state, tmp_path):
+    frame, schema = people
+    schema = replace(schema, columns=(*schema.columns, Column("pid", "identifier", "str")), person="pid")
+    table = frame.iloc[:3].assign(pid="P1", state=state)
+    if form == "file":
+        table.to_csv(tmp_path / "persons.csv", index=False)
+        table = tmp_path / "persons.csv"
+    made = release(
+        table,
+        "state",
+        method="histograms",
+        epsilon=1.0,
+        schema=schema,
+        rows_per_person=2,
+        drop_unlabelled=True,
+        on_note=lambda sentence: None,
+    )
+    assert made.guarantee.status == "proven" and made.guarantee.unit == "person"
 
 
 def test_a_ctrl_c_says_what_stands(people, tmp_path):

@@ -41,7 +41,7 @@ def _audit(st: Any, limit: int) -> None:
         holdout = _table(st, "Real rows of people who had no part in it", "holdout", limit)
     if release is None:
         return
-    label = _label(st, release[1])
+    label = _label(st, [str(name) for name in release[1].columns])
     if st.button("Audit", type="primary"):
         from oversafe.auditing import audit
 
@@ -68,13 +68,29 @@ def _protect(st: Any, limit: int) -> None:
     from oversafe.privacy.meaning import LIMITS
     from oversafe.protect.registry import explained, method_names, settings_of
 
-    given = _table(st, "The real table", "table", limit)
-    if given is None:
+    uploaded = _upload(st, "The real table", "table", limit)
+    if uploaded is None:
         return
-    table = given[1]
-    label = _label(st, table)
+    given = st.file_uploader("What is publicly known about the columns (a schema, optional)", type=["toml"])
     try:
-        inferred = Schema.infer(table, label=label)
+        schema = None if given is None else work.read_schema(given.getvalue())
+    except _MISTAKES as error:
+        st.session_state.pop("protected", None)
+        _say(st.error, error)
+        return
+    table: Any = None
+    if schema is None:
+        table = _read(st, uploaded, "table", limit)
+        if table is None:
+            return
+    try:
+        if schema is None:
+            names = [str(name) for name in table.columns]
+        else:
+            # With a schema nothing that the page asks, proposes or refuses depends on a row.
+            names = work.columns_of_upload(uploaded.name, uploaded.getvalue(), limit, schema)
+        label = _label(st, names, None if schema is None else schema.label)
+        described = Schema.infer(table, label=label) if schema is None else schema
     except _MISTAKES as error:
         _say(st.error, error)
         return
@@ -101,28 +117,19 @@ def _protect(st: Any, limit: int) -> None:
     quasi_identifiers = None
     if "quasi_identifiers" in settings:
         quasi_identifiers = st.multiselect(
-            "Columns that outsiders may know", [c for c in map(str, table.columns) if c != label]
+            "Columns that outsiders may know", [name for name in names if name != label]
         )
     drop = st.multiselect(
         "Columns to leave out",
-        [c for c in map(str, table.columns) if c != label],
-        list(inferred.naming_columns),
+        [name for name in names if name != label],
+        [name for name in described.naming_columns if name in names and name != label],
     )
-    uploaded = st.file_uploader(
-        "What is publicly known about the columns (a schema, optional)", type=["toml"]
-    )
-    if uploaded is None:
+    if schema is None:
         st.write(
             "Without a schema the ranges are read from the data, and the guarantee is nominal. Download what the "
             "columns seem to be, correct it, and upload it here."
         )
-        _download(st, "Download a schema to correct", inferred.to_toml(), "schema.toml", "text/plain")
-    try:
-        schema = None if uploaded is None else work.read_schema(uploaded.getvalue())
-    except _MISTAKES as error:
-        st.session_state.pop("protected", None)
-        _say(st.error, error)
-        return
+        _download(st, "Download a schema to correct", described.to_toml(), "schema.toml", "text/plain")
     rows_per_person = None
     if schema is not None and schema.person is not None and "rows_per_person" in settings:
         rows_per_person = st.number_input(
@@ -136,11 +143,11 @@ def _protect(st: Any, limit: int) -> None:
         st.session_state.pop("protected", None)
         notes: list[str] = []
         st.session_state["notes"] = notes
-        content = st.session_state["table"].getvalue()
+        name, content = uploaded.name, uploaded.getvalue()
         with _progress(st, f"Protecting with {method}") as show:
             try:
                 protected = work.protect_upload(
-                    given[0],
+                    name,
                     content,
                     limit,
                     label,
@@ -156,8 +163,8 @@ def _protect(st: Any, limit: int) -> None:
                 )
                 real = table
                 if schema is not None:
-                    # Read again as the schema says, so that no row decides how the others are read.
-                    real = work.read_declared_upload(given[0], content, limit, schema, drop, label, method)
+                    # As the schema says, so that no row decides how the others are read.
+                    real = work.read_declared_upload(name, content, limit, schema, drop, label, method)
                 from oversafe.auditing import audit
                 from oversafe.data.io.files import FileTable
 
@@ -187,33 +194,48 @@ def _protect(st: Any, limit: int) -> None:
 
 def _table(st: Any, title: str, key: str, limit: int) -> tuple[str, Any] | None:
     """Return an uploaded table with its name, or say what is wrong with it."""
+    uploaded = _upload(st, title, key, limit)
+    table = None if uploaded is None else _read(st, uploaded, key, limit)
+    return None if uploaded is None or table is None else (uploaded.name, table)
+
+
+def _upload(st: Any, title: str, key: str, limit: int) -> Any | None:
+    """Return an uploaded file that is not read yet."""
     from oversafe.app import work
 
     uploaded = st.file_uploader(
         f"{title} (CSV or Parquet, up to {limit} MB)", type=list(work.ENDINGS), key=key
     )
-    if uploaded is None:
+    known = None if uploaded is None else uploaded.file_id
+    if st.session_state.get(f"{key}-file") != known:
+        st.session_state[f"{key}-file"] = known
         st.session_state.pop(f"{key}-table", None)
-        return None
-    kept = st.session_state.get(f"{key}-table")
-    if kept is None or kept[0] != uploaded.file_id:
+        if known is not None:
+            # What was found belongs to another table now.
+            for result in ("audit", "protected", "notes"):
+                st.session_state.pop(result, None)
+    return uploaded
+
+
+def _read(st: Any, uploaded: Any, key: str, limit: int) -> Any | None:
+    """Return the table in an uploaded file, or say what is wrong with it."""
+    from oversafe.app import work
+
+    table = st.session_state.get(f"{key}-table")
+    if table is None:
         try:
             table = work.read_upload(uploaded.name, uploaded.getvalue(), limit)
         except _MISTAKES as error:
             _say(st.error, error)
             return None
-        kept = (uploaded.file_id, table)
-        st.session_state[f"{key}-table"] = kept
-        # What was found belongs to another table now.
-        for result in ("audit", "protected", "notes"):
-            st.session_state.pop(result, None)
-    _say(st.write, f"{len(kept[1])} rows, {kept[1].shape[1]} columns.")
-    return uploaded.name, kept[1]
+        st.session_state[f"{key}-table"] = table
+    _say(st.write, f"{len(table)} rows, {table.shape[1]} columns.")
+    return table
 
 
-def _label(st: Any, table: Any) -> str:
-    names = [str(name) for name in table.columns]
-    return str(st.selectbox("The column that holds the class", names, index=len(names) - 1))
+def _label(st: Any, names: list[str], declared: str | None = None) -> str:
+    place = names.index(declared) if declared in names else len(names) - 1
+    return str(st.selectbox("The column that holds the class", names, index=place))
 
 
 def _report(st: Any, found: Any, key: str) -> None:

@@ -15,7 +15,7 @@ import pandas as pd
 from oversafe._core.errors import InputError
 from oversafe._core.text import shorten, showable
 from oversafe.data import Schema
-from oversafe.data.io.files import read_declared, read_table
+from oversafe.data.io.files import column_names, read_declared, read_table
 from oversafe.privacy import Vouched, vouched
 from oversafe.privacy.signing.manifest import manifest_path
 from oversafe.protect.registry import promises
@@ -68,6 +68,12 @@ def read_upload(name: str, content: bytes, max_size: int) -> pd.DataFrame:
     """
     with _as_file(name, content, max_size) as path:
         return read_table(path)
+
+
+def columns_of_upload(name: str, content: bytes, max_size: int, schema: Schema) -> list[str]:
+    """Return the names of the columns of an uploaded table that is written as its schema says."""
+    with _as_file(name, content, max_size) as path:
+        return column_names(path, schema)
 
 
 def read_declared_upload(

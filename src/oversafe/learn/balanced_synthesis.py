@@ -120,7 +120,7 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
             declared_classes(self.classes)
         inner = self._synthesizer()
         refuse_persons(self, getattr(inner, "schema", None))
-        inner.fit(*self._read(X, y))
+        inner.fit(*self._read(X, y, inner._least_rows()))
         self.__dict__.pop("guarantee_", None)
         self.synthesizer_ = inner
         self.classes_ = inner.classes_
@@ -178,7 +178,7 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
         grouped = [c.is_category and len(c.categories or ()) <= _MOST_CATEGORIES for c in schema]
         return HistGradientBoostingClassifier(categorical_features=grouped, random_state=self.random_state)
 
-    def _read(self, X: Any, y: Any) -> tuple[Any, Any]:
+    def _read(self, X: Any, y: Any, least: int) -> tuple[Any, Any]:
         if y is None:
             raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         check_pandas(X)
@@ -186,10 +186,12 @@ class BalancedSynthesisClassifier(ClassifierMixin, BaseEstimator):
             if not X.columns.is_unique:
                 check_table(X)
             validate_data(self, X, skip_check_array=True)
-            if len(X) == 0:
+            if len(X) < least:
                 raise InputError("the table has 0 sample(s); give at least one row")
         else:
-            X = validate_data(self, as_cells(X), dtype=None, ensure_all_finite=False)
+            X = validate_data(
+                self, as_cells(X), dtype=None, ensure_all_finite=False, ensure_min_samples=least
+            )
         if not isinstance(getattr(y, "dtype", None), pd.CategoricalDtype):
             # Where the labels are declared or paid for, no check may look at all of them.
             given = [

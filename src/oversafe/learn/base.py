@@ -6,6 +6,8 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -18,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oversafe._core.checks import check_pandas, check_random_state, check_share
 from oversafe._core.errors import InputError
-from oversafe.data.cells import read_texts
+from oversafe.data.cells import as_number, read_texts
 from oversafe.data.column import Column, as_cells, as_frame, as_series
 from oversafe.data.domain_warnings import warn_of_columns, warn_of_labels
 from oversafe.data.encode import column_codes
@@ -186,6 +188,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         X = _gaps_as_nan(X if schema is None else as_cells(X))
         if isinstance(X, pd.DataFrame) and not X.columns.is_unique:
             check_table(X)
+        X = _objects_as_numbers(X) if schema is None else X
         if schema is None and not _is_mixed(X):
             return validate_data(self, X, dtype=np.float64, ensure_all_finite=False), None, []
         if not isinstance(X, pd.DataFrame):
@@ -209,6 +212,7 @@ class PrivateLearner(ClassifierMixin, BaseEstimator, ABC):
         check_pandas(X)
         X = _gaps_as_nan(X if self._feature_schema() is None else as_cells(X))
         if self._feature_schema() is None:
+            X = _objects_as_numbers(X)
             return validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False)
         if not isinstance(X, pd.DataFrame):
             X = np.asarray(X)
@@ -391,6 +395,28 @@ def _gaps_as_nan(X: Any) -> Any:
         ).astype(bool)
         return np.where(gaps, np.nan, X) if gaps.any() else X
     return X
+
+
+def _objects_as_numbers(X: Any) -> Any:
+    """Return a table of which objects that are all numbers or gaps are numbers, by column in a frame; else as it is.
+
+    One gap of pandas's own, or one whole number beyond 64 bits, makes objects of a column: no other kind of table.
+    """
+    if isinstance(X, np.ndarray) and X.dtype == object and all(map(_is_number_or_gap, X.flat)):
+        return np.fromiter(map(as_number, X.flat), dtype=np.float64, count=X.size).reshape(X.shape)
+    if not isinstance(X, pd.DataFrame):
+        return X
+    table = X.copy(deep=False)
+    for place, dtype in enumerate(X.dtypes):
+        if types.is_object_dtype(dtype) and all(map(_is_number_or_gap, own := X.iloc[:, place])):
+            table.isetitem(place, np.fromiter(map(as_number, own), dtype=np.float64, count=len(own)))
+    return table
+
+
+def _is_number_or_gap(value: Any) -> bool:
+    if value is None or value is pd.NA or value is pd.NaT:
+        return True
+    return isinstance(value, Real | Decimal | np.bool_) and not isinstance(value, np.timedelta64)
 
 
 def _is_mixed(X: Any) -> bool:

@@ -111,13 +111,13 @@ def _cell(value: Any) -> int:
         number = as_number(value)
         if number == number:
             return int(_number_cells(np.array([number]))[0])
+    if isinstance(value, np.datetime64 | np.timedelta64) and np.isnat(value):
+        return _MISSING
     if isinstance(value, str):
         if is_marker(value):
             return _MISSING
     elif not isinstance(value, date | np.datetime64):
         return _TEXT
-    if isinstance(value, np.datetime64) and np.isnat(value):
-        return _MISSING
     stamp = as_date(value)
     if stamp is pd.NaT:
         return _TEXT

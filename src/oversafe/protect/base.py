@@ -94,7 +94,8 @@ class Protector(OneToOneFeatureMixin, BaseEstimator, ABC):
     def _least_rows(self) -> int:
         """Return how many rows there must be: none where their number is private and all is declared."""
         declared = getattr(self, "schema", None) is not None and self._n_declared() is not None
-        return 0 if declared and getattr(self, "relation", None) == "add-remove" else 1
+        persons = getattr(self, "rows_per_person", None) is not None
+        return 0 if declared and (persons or getattr(self, "relation", None) == "add-remove") else 1
 
     def _declared_classes(self) -> list[Any] | None:
         """Return the classes that are declared, or None where none are."""

@@ -102,7 +102,7 @@ class Material:
             described, frame = self._inferred(notes)
         if not self.estimated and described[self.label].domain != "public":
             check_labels(frame[self.label])
-        if isinstance(self.source, str) or self.schema is None:
+        if isinstance(self.source, str) or (self.schema is None and not self.estimated):
             notes.say(*column_misfits(described, frame), *doubts(described, frame))
         else:
             notes.say(*_of_objects(described, frame))
@@ -179,10 +179,10 @@ def _seeming(frame: pd.DataFrame, label: str, notes: Notes) -> Schema:
     """Return what columns seem to be that are estimated privately, and tell the holder of those that name people."""
     try:
         found = Schema.infer(frame, label=label)
-    except InputError:
+    except Exception:
         if label not in frame.columns:
             raise
-        # Whatever the rows hold: the fit does without this.
+        # Whatever the rows hold: an error would tell of it, and the fit does without this.
         return Schema(())
     for name in found.naming_columns:
         notes.say(

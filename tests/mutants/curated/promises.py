@@ -17,6 +17,13 @@ _SEEDED = "a seeded release is never proven"
 _LABELS = "a set of labels that was read from the data is not public"
 _PERSON = "a person has no more rows than the promise says"
 _SEARCH = "fits that a search around the model makes are not hidden"
+_PAGE = "tests/app/test_page.py::test_with_a_public_schema_no_row_decides_what_the_page_proposes_or_refuses"
+_PUBLIC = "with a public schema no row decides what is proposed or refused"
+_TIMES = "tests/data/test_cells.py::test_times_of_numpy_are_no_numbers_whether_all_rows_are_times_or_not"
+_ALONE = "every value is read by itself"
+_CELLS = "tests/releasing/test_release.py::test_no_cell_of_a_dataframe_ends_a_call_that_pays_for_all_it_sees"
+_TOLD = "no error tells of a record"
+_EMPTY = "where the number of rows is private there may be none"
 _ALIKE = "a guarantee is what its figures and its event say alike"
 
 
@@ -55,6 +62,19 @@ FAULTS = (
     Fault("event-of-foreign-classes", "privacy.guarantee:_event_from_dict",
           "if not (isinstance(kind, type) and issubclass(kind, DpEvent)):", "if False:", "a file cannot name foreign classes",
           (_GUARANTEE,)),
+    Fault("page-proposes-by-rows", "app.page:_protect", "if schema is None else schema\n    except",
+          "if schema is None else Schema.infer(_read(st, uploaded, 'table', limit), label=label)\n    except", _PUBLIC, (_PAGE,)),
+    Fault("times-as-numbers", "data.cells.grammar:as_number", "if isinstance(value, np.datetime64 | np.timedelta64):",
+          "if isinstance(value, np.datetime64):", _ALONE, (_TIMES,)),
+    Fault("times-as-long-numbers", "data.cells.categories:_is_whole", " and not isinstance(value, np.timedelta64)", "", _ALONE, (_TIMES,)),
+    Fault("digest-errors", "data.rows.fingerprint:_hashed", "except Exception:", "except ZeroDivisionError:", _TOLD, (_CELLS,)),
+    Fault("notes-errors", "releasing.reading:_seeming", "except Exception:", "except InputError:", _TOLD, (_CELLS,)),
+    Fault("rows-of-persons", "protect.base:Protector._least_rows", "(persons or ", "(", _EMPTY,
+          ("tests/releasing/test_release.py::test_of_persons_without_a_labelled_row_there_may_be_no_others",)),
+    Fault("rows-of-a-sample", "learn.balanced_synthesis:BalancedSynthesisClassifier.fit", "inner._least_rows()", "1", _EMPTY,
+          ("tests/learn/test_balanced_synthesis.py::test_where_the_number_of_rows_is_private_there_may_be_none",)),
+    Fault("objects-are-mixed", "learn.base:_objects_as_numbers", "if types.is_object_dtype(dtype) and", "if False and", _ALONE,
+          ("tests/learn/test_contract.py::test_one_number_that_is_stored_as_an_object_makes_no_other_promise",)),
     Fault("accountant-seeded", "privacy.accountant:Accountant._stated", "[SEEDED] if self.random_state is not None else []", "[]",
           _SEEDED, (_ACCOUNTANT,)),
     Fault("accountant-caveats", "privacy.accountant:Accountant._stated", ".weaken(*caveats, *(", ".weaken(*(", _PROVEN, (_ACCOUNTANT,)),

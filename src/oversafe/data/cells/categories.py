@@ -47,9 +47,14 @@ class Categories:
         """Return a value's place, or -1."""
         if isinstance(value, str) and value in self.exact:
             return self.exact[value]
-        if self.long and isinstance(value, int | np.integer) and int(value) in self.long:
+        if self.long and _is_whole(value) and int(value) in self.long:
             return self.long[int(value)]
         return self.alike.get(cell_key(value, decimal, dates), -1)
+
+
+def _is_whole(value: Any) -> bool:
+    # To numpy a span of time is a whole number.
+    return isinstance(value, int | np.integer) and not isinstance(value, np.timedelta64)
 
 
 def places_of(categories: tuple[Any, ...]) -> Categories:

@@ -103,6 +103,9 @@ def as_number(value: Any) -> float:
     """Return a value as a float, NaN if it is no number."""
     if isinstance(value, str):
         return text_number(value)
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        # Of one unit they would be numbers, and where all rows have them, times.
+        return np.nan
     if isinstance(value, complex | np.complexfloating) and value.imag == 0:
         value = value.real
     try:

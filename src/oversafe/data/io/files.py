@@ -223,6 +223,13 @@ def read_as_text(
     return _read_untold(source, separator=separator, decimal=decimal, encoding=encoding, as_text=True)
 
 
+def column_names(source: str | os.PathLike[str], schema: Schema) -> list[str]:
+    """Return the names of the columns in a source that is written as a schema says; no row has a part in it."""
+    table, shown = _read(source, file=schema.file)
+    check_names(table.column_names, shown)
+    return list(table.column_names)
+
+
 def check_dropped(names: Iterable[str], columns: Iterable[str]) -> None:
     """Refuse columns to be left out that the table does not have."""
     known = list(columns)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from oversafe.data.rows.sketches import mix
 
@@ -31,7 +32,7 @@ def table_digest(data: Any, *, ordered: bool = False) -> str:
         for position, name in enumerate(frame.columns):
             names.append(str(name))
             salt = int.from_bytes(hashlib.sha256(str(name).encode()).digest()[:8], "big") | 1
-            hashed = pd.util.hash_pandas_object(_plain(frame.iloc[:, position]), index=False).to_numpy()
+            hashed = _hashed(frame.iloc[:, position])
             # Mixed before the sum over the columns, so that values which trade places between columns show.
             rows = rows + mix(hashed ^ np.uint64(salt))
     if ordered:
@@ -49,6 +50,24 @@ def _frame(part: Any, position: int) -> pd.DataFrame:
         return part.to_frame(part.name if part.name is not None else f"label {position}")
     array = np.asarray(part)
     return pd.DataFrame(array if array.ndim == 2 else array.reshape(len(array), -1))
+
+
+def _hashed(column: pd.Series) -> NDArray[np.uint64]:
+    """Return a number for each value."""
+    try:
+        return pd.util.hash_pandas_object(_plain(column), index=False).to_numpy()
+    except Exception:
+        # Whatever a record holds: an error, before or after a budget is charged, would tell of it.
+        texts = np.fromiter(map(_text, column), dtype=object, count=len(column))
+        return pd.util.hash_pandas_object(pd.Series(texts), index=False).to_numpy()
+
+
+def _text(value: Any) -> str:
+    """Return a value as a text that can be written down; of one that has none its type."""
+    try:
+        return str(value).encode(errors="backslashreplace").decode()
+    except Exception:
+        return type(value).__name__
 
 
 def _plain(column: pd.Series) -> pd.Series:

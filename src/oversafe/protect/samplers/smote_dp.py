@@ -28,6 +28,9 @@ from oversafe.protect.samplers.stable_smote import stable_smote
 RunAt = Literal["nominal", "proven"]
 IntArray = NDArray[np.int64]
 
+# What a float has at most behind the point, of numbers about 1.
+_MOST_DECIMALS = 16
+
 _NOMINAL = (
     "epsilon is that of the synthesizer alone, which sees rows that SMOTE made; one record changes many of them, "
     "and the contraction of SMOTE's rows bounds that on average at best, not in the worst case"
@@ -212,9 +215,12 @@ class SMOTEDP(Synthesizer):
         rng: np.random.Generator,
     ) -> tuple[pd.DataFrame, pd.Series]:
         """Return SMOTE's rows: numbers on the line, everything else from its nearer end."""
-        codes = np.column_stack([column_codes(column, table[column.name], strict=False) for column in schema])
-        codes = np.vstack([codes, [_fixed_code(column) for column in schema]])
-        places = np.column_stack([_coordinates(column, codes[:, i]) for i, column in enumerate(schema)])
+        located = []
+        for column in schema:
+            found = column_codes(column, table[column.name], strict=False)
+            located.append(_located(column, np.append(found, _fixed_code(column))))
+        codes = np.column_stack([numbers for numbers, _ in located])
+        places = np.column_stack([where for _, where in located])
         # By what a label is: one odd label changes how the others are stored.
         named = Column("label", "categorical", "object", True, categories=tuple(sizes))
         classes = column_codes(named, labels, strict=False)
@@ -263,13 +269,48 @@ def _fixed_code(column: Any) -> float:
     return 0.0 if column.bounds is None else domain_codes(column)[0]
 
 
-def _coordinates(column: Any, codes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return where a column's values lie for the search: each record by itself, by the schema alone."""
+def _located(column: Any, codes: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return a column's codes and where they lie for the search: each record by itself, by the schema alone.
+
+    The cost of SMOTE rests on it that records at one place are alike: of those any may be a neighbour, so a row must
+    follow from the places of its two ends.
+    """
+    if not column.missing and column.stand_in is not None:
+        # As the synthesizer has it.
+        stand_in = column_codes(column, pd.Series([column.stand_in], dtype=object), strict=False)[0]
+        codes = np.where(np.isnan(codes), stand_in, codes)
     gaps = np.isnan(codes)
     if column.is_category:
         hot = np.zeros((len(codes), len(column.categories or ())))
         hot[np.flatnonzero(~gaps), codes[~gaps].astype(np.int64)] = math.sqrt(0.5)
-        return hot
+        return codes, hot
+    scaled = _scaled(column, codes)
+    if column.bounds is not None:
+        codes = _of_places(column, scaled)
+    places = np.where(gaps, 0.5, scaled)
+    return codes, np.column_stack([places, gaps.astype(np.float64)]) if column.missing else places[:, None]
+
+
+def _scaled(column: Any, codes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return numbers from 0 at the minimum to 1 at the maximum."""
     low, high = domain_codes(column) if column.bounds is not None else (0.0, 0.0)
-    scaled = np.where(gaps, 0.5, (codes - low) / (high - low) if high > low else 0.5)
-    return np.column_stack([scaled, gaps.astype(np.float64)]) if column.missing else scaled[:, None]
+    return (codes - low) / (high - low) if high > low else np.where(np.isnan(codes), codes, 0.5)
+
+
+def _of_places(column: Any, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a number for each place: of those that are scaled to it the one with the fewest decimals.
+
+    In a wide range many numbers are scaled to one place.
+    """
+    low, high = domain_codes(column)
+    rough = low + scaled * (high - low)
+    if not high > low:
+        return rough
+    found: NDArray[np.float64] = rough.copy()
+    left = np.ones(len(rough), dtype=np.bool_)
+    for decimals in range(_MOST_DECIMALS + 1):
+        near: NDArray[np.float64] = np.round(rough, decimals)
+        fits = left & (_scaled(column, near) == scaled)
+        found[fits] = near[fits]
+        left[fits] = False
+    return found
