@@ -187,6 +187,8 @@ def _smotenc(X: Floats, minority: Bools, n_rows: int, seed: int) -> Release:
         categories = np.array([kinds.argmin()])
         edges = np.quantile(X[:, categories[0]], (0.25, 0.5, 0.75))
         X[:, categories[0]] = np.searchsorted(edges, X[:, categories[0]])
+    if X.shape[1] - len(categories) < 2 or len(np.unique(np.delete(X, categories, axis=1), axis=0)) < len(X) / 10:
+        raise ValueError("nearly all columns are categories, so nothing is interpolated")
     for column in categories:
         X[:, column] = np.unique(X[:, column], return_inverse=True)[1]
     known = _remembering(

@@ -1,0 +1,195 @@
+"""In which order rows were made: record after record, in blocks of one size, cluster after cluster, or at random."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import lgamma
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from oversafe.attack.geometry.sampler.traces import ERROR_RATE, BoolArray, Finding, FloatArray, IntArray, Traces
+
+# The rows that are looked at: enough for any order, and quick.
+_ROWS = 5_000
+# Sizes of blocks that are tried.
+_LARGEST = 100
+# In a block one pair of neighbouring rows in so many may be read wrong.
+_MISREAD = 0.01
+# Pairs of rows at random, which show how often two rows share a record by chance.
+_PAIRS = 20_000
+# A cluster has so many rows.
+_CLUSTER = 5
+
+
+@dataclass(frozen=True)
+class Order:
+    """In which order the rows of a release come.
+
+    Parameters
+    ----------
+    kind : str
+        "random" if no other is shown, "blocks" of one size or sizes that differ by one, "bases" (record after
+        record, with counts of their own), or "clusters".
+    size : int or None
+        The smaller size of a block.
+    even : bool
+        Whether all blocks have one size.
+    finding : Finding
+        The reason.
+    """
+
+    kind: str
+    size: int | None
+    even: bool
+    finding: Finding
+
+
+def order_of(traces: Traces, static: BoolArray | None = None) -> Order:
+    """Return the order of a release's rows.
+
+    Parameters
+    ----------
+    traces : Traces
+        The rows.
+    static : array of bool (n, m), optional
+        The cells in which both parents have the same value. Rows of one record then agree in all columns where both
+        are static, whether or not the record is known; used where few parents are.
+    """
+    n = min(len(traces.rows), _ROWS)
+    told, agrees, chance = _by_records(traces, n)
+    bases = _bases(traces, told, agrees, chance, n)
+    gain = _gains(told, agrees, np.full(n, chance))
+    if told.sum() < n / 2 and static is not None:
+        gain = _by_static(traces.rows[:n], static[:n])
+    if not gain.any():
+        return Order("random", None, False, Finding("the order of the rows is not known", 1.0))
+    blocks, size, even = _blocks(gain)
+    best = max(blocks, bases)
+    p = float(np.exp(min(0.0, -best)))
+    if p > ERROR_RATE:
+        return _clusters(traces, n)
+    if blocks >= bases:
+        rows = f"{size}" if even else f"{size} or {size + 1}"
+        return Order(
+            "blocks", size, even, Finding(f"the rows come record by record, {rows} rows of each", p)
+        )
+    return Order(
+        "bases", None, False, Finding("the rows come record by record, with numbers that differ", p)
+    )
+
+
+def _by_records(traces: Traces, n: int) -> tuple[BoolArray, BoolArray, float]:
+    """Return by row whether it and the one before are known, whether they share a record, and how often any two do."""
+    known = np.flatnonzero(traces.known[:n])
+    told, agrees = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+    if len(known) < 4:
+        return told, agrees, 0.0
+    ends = traces.ends
+    near = known[1:][np.diff(known) == 1]
+    told[near], agrees[near] = True, _share(ends[near], ends[near - 1])
+    rng = np.random.default_rng(0)
+    one, other = rng.choice(known, _PAIRS), rng.choice(known, _PAIRS)
+    two = one != other
+    chance = (_share(ends[one[two]], ends[other[two]]).sum() + 1) / (two.sum() + 2)
+    return told, agrees, float(chance)
+
+
+def _by_static(rows: FloatArray, static: BoolArray) -> FloatArray:
+    """Return by row how much likelier it is after the row before in one block than at random, as a logarithm.
+
+    Rows of one record agree where both are static. At random they agree in the most telling column, and so in all, as
+    often as two static values of it are equal.
+    """
+    chance = np.ones(rows.shape[1])
+    for j in np.flatnonzero(static.any(axis=0)).tolist():
+        counts = np.unique(rows[static[:, j], j], return_counts=True)[1].astype(float)
+        chance[j] = ((counts**2).sum() + 1) / (counts.sum() ** 2 + 1)
+    both = static[1:] & static[:-1]
+    differ = (both & (rows[1:] != rows[:-1])).any(axis=1)
+    least = np.where(both, chance, 1.0).min(axis=1)
+    gain = np.zeros(len(rows))
+    gain[1:] = np.where(differ, np.log(_MISREAD), np.where(least < 1, np.log((1 - _MISREAD) / least), 0.0))
+    return gain
+
+
+def _share(one: IntArray, other: IntArray) -> BoolArray:
+    return np.asarray((one[:, :, None] == other[:, None, :]).any(axis=(1, 2)))
+
+
+def _gains(told: BoolArray, agrees: BoolArray, chance: FloatArray) -> FloatArray:
+    """Return by row the logarithm of how much likelier it is after the row before in one block than at random."""
+    chance = np.clip(chance, 1e-9, 1 - 1e-9)
+    inside = np.where(agrees, np.log((1 - _MISREAD) / chance), np.log(_MISREAD / (1 - chance)))
+    return np.where(told, inside, 0.0)
+
+
+def _blocks(gain: FloatArray) -> tuple[float, int, bool]:
+    """Return the logarithm of the likelihood ratio of the best sizes of blocks against a random order."""
+    n = len(gain)
+    total = np.concatenate([[0.0], np.cumsum(gain)])
+    sizes = range(2, min(_LARGEST, n // 2) + 1)
+    best, size, even = -np.inf, 0, False
+    for one in sizes:
+        # The first row of a block says nothing.
+        found = float(gain.sum() - gain[::one].sum())
+        if found > best:
+            best, size, even = found, one, True
+    for one in sizes:
+        value = np.full(n + 1, -np.inf)
+        value[0] = 0.0
+        for at in range(1, n + 1):
+            for length in (one, one + 1):
+                start = at - length
+                if start >= 0:
+                    value[at] = max(value[at], value[start] + total[at] - total[start + 1] - np.log(2))
+            if at < one:
+                value[at] = total[at] - total[1]
+        ends = value[max(0, n - one) :].max()
+        if one > 2 and ends > best:
+            best, size, even = float(ends), one, False
+    # Every size had its chance, even or not.
+    return best - np.log(2 * max(1, len(sizes))), size, even
+
+
+def _bases(traces: Traces, told: BoolArray, agrees: BoolArray, chance: float, n: int) -> float:
+    """Return the same of runs of any length, each with a record of its own."""
+    tries, hits = int(told.sum()), int((told & agrees).sum())
+    # A record has one run only: there are no more runs than records. A sorted file has more.
+    if tries < 3 or hits < tries / 2 or _runs(traces.ends[:n][traces.known[:n]]) > len(traces.places):
+        return -np.inf
+    misses = tries - hits
+    beta = lgamma(hits + 1) + lgamma(misses + 1) - lgamma(tries + 2)
+    return beta - hits * np.log(chance) - misses * np.log(1 - chance)
+
+
+def _runs(ends: IntArray) -> int:
+    """Return into how many runs with a common record the rows fall at least."""
+    runs, common = 0, set[int]()
+    for pair in ends.tolist():
+        common &= set(pair)
+        if not common:
+            runs, common = runs + 1, set(pair)
+    return runs
+
+
+def _clusters(traces: Traces, n: int) -> Order:
+    """Return whether the rows come cluster by cluster: no row leads from one to another, and each is one run."""
+    none = Order("random", None, False, Finding("the rows come in no order that shows", 1.0))
+    known = np.flatnonzero(traces.known[:n])
+    if not len(known):
+        return none
+    first, second = traces.ends[known].T
+    r = len(traces.places)
+    links = coo_array((np.ones(len(known)), (first, second)), shape=(r, r))
+    label = connected_components(links, directed=False)[1][first]
+    names, number, counts = np.unique(label, return_inverse=True, return_counts=True)
+    number = number[counts[number] >= _CLUSTER]
+    large = int((counts >= _CLUSTER).sum())
+    if large < 2 or int((np.diff(number) != 0).sum()) != large - 1:
+        return none
+    # All orders of the runs among all orders of the rows.
+    log_p = lgamma(large + 1) + sum(lgamma(c + 1) for c in counts[counts >= _CLUSTER]) - lgamma(len(number) + 1)
+    found = Finding(f"the rows come in {large} groups whose records have nothing in common", float(np.exp(log_p)))
+    return Order("clusters", None, False, found) if found.holds else none
