@@ -149,7 +149,9 @@ def _cleaned(combined: type) -> Maker:
         smote = SMOTE(
             k_neighbors=K_NEIGHBORS, random_state=seed, sampling_strategy={1: minority.sum() + n_rows}
         )
-        sampler = combined(smote=smote, random_state=seed, sampling_strategy={1: int(minority.sum()) + n_rows})
+        sampler = combined(
+            smote=smote, random_state=seed, sampling_strategy={1: int(minority.sum()) + n_rows}
+        )
         _resampled(sampler, X, y)
         cleaner = sampler.enn_ if combined is SMOTEENN else sampler.tomek_
         kept = cleaner.sample_indices_
@@ -187,7 +189,10 @@ def _smotenc(X: Floats, minority: Bools, n_rows: int, seed: int) -> Release:
         categories = np.array([kinds.argmin()])
         edges = np.quantile(X[:, categories[0]], (0.25, 0.5, 0.75))
         X[:, categories[0]] = np.searchsorted(edges, X[:, categories[0]])
-    if X.shape[1] - len(categories) < 2 or len(np.unique(np.delete(X, categories, axis=1), axis=0)) < len(X) / 10:
+    if (
+        X.shape[1] - len(categories) < 2
+        or len(np.unique(np.delete(X, categories, axis=1), axis=0)) < len(X) / 10
+    ):
         raise ValueError("nearly all columns are categories, so nothing is interpolated")
     for column in categories:
         X[:, column] = np.unique(X[:, column], return_inverse=True)[1]
@@ -208,7 +213,9 @@ def _multi_class(X: Floats, minority: Bools, n_rows: int, seed: int) -> Release:
     """SMOTE on three classes, of which two are oversampled one after the other; the rows of the asked one."""
     rng = np.random.default_rng(seed)
     y = minority.astype(int)
-    y[rng.choice(np.flatnonzero(~minority), size=min(minority.sum(), (~minority).sum() // 3), replace=False)] = 2
+    y[
+        rng.choice(np.flatnonzero(~minority), size=min(minority.sum(), (~minority).sum() // 3), replace=False)
+    ] = 2
     target = {label: int((y == label).sum()) + n_rows for label in (1, 2)}
     known = _remembering(SMOTE, sampling_strategy=target, random_state=seed, k_neighbors=K_NEIGHBORS)
     rows = _resampled(known, X, y)[len(X) : len(X) + n_rows]

@@ -28,8 +28,17 @@ _REPEATED = 0.5
 # class); records are alike, but for chance or because all are as near to the other class; some are preferred; each
 # column has a gap of its own.
 FIXED = ("smotefamily", "themis", "DMwR", "ADASYN")
-EVEN = ("SMOTE", "SMOTETomek", "SMOTEENN", "KMeansSMOTE", "BorderlineSMOTE-1", "SVMSMOTE", "Spark's SMOTE", *FIXED)
-UNEVEN = ("ADASYN", "BorderlineSMOTE-1", "KMeansSMOTE", "SMOTEENN", "SVMSMOTE")
+EVEN = (
+    "SMOTE",
+    "SMOTETomek",
+    "SMOTEENN",
+    "KMeansSMOTE",
+    "BorderlineSMOTE-1",
+    "SVMSMOTE",
+    "Spark's SMOTE",
+    *FIXED,
+)
+UNEVEN = ("ADASYN", "BorderlineSMOTE-1", "KMeansSMOTE", "SMOTEENN", "SVMSMOTE", "Spark's SMOTE")
 BOXES = ("Weka's SMOTE", "SMOTE as of its paper")
 
 
@@ -160,11 +169,14 @@ def _between_records(
     if counts is not None and counts.uneven.holds:
         return _named(UNEVEN), UNEVEN + hidden, counts.uneven
     if counts is not None and counts.fixed.holds:
-        tools = _of_metric(FIXED, near) + hidden
-        return _named(tools), tools, counts.fixed
+        # Their order was lost, as it is in partitions.
+        tools = _of_metric(FIXED, near)
+        return _named(tools), (*tools, "Spark's SMOTE", *hidden), counts.fixed
     if counts is not None and counts.alike.holds:
         return "SMOTE", EVEN + hidden, counts.alike
-    sentence = "rows lie on the segments between records; whether some have more rows than others does not show"
+    sentence = (
+        "rows lie on the segments between records; whether some have more rows than others does not show"
+    )
     return "SMOTE or a relative", EVEN + hidden, Finding(sentence, 1.0)
 
 
@@ -181,6 +193,8 @@ def _of_metric(tools: tuple[str, ...], near: Neighborhood) -> tuple[str, ...]:
 
 def _without_lines(traces: Traces) -> Kind:
     """Return what cells show where few rows lie between known records."""
+    if len(traces.rows) < _ROWS:
+        return Kind("no lines", "")
     read = read_cells(traces.rows)
     order = order_of(traces, read.static)
     if order.kind != "blocks" or not read.columns.any():

@@ -92,4 +92,6 @@ def own_gaps(rows: FloatArray, read: Cells) -> Finding:
     found = np.isin(np.arange(len(some)), lines_of_rows(cells, grids).row)
     hits, tries = int((found & enough).sum()), int(enough.sum())
     p = float(binom.cdf(hits, tries, _SHOWN))
-    return Finding(f"no common gap of all columns explains {tries - hits} of {tries} rows that would show it", p)
+    return Finding(
+        f"no common gap of all columns explains {tries - hits} of {tries} rows that would show it", p
+    )

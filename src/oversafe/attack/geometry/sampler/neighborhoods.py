@@ -45,7 +45,7 @@ class Neighborhood:
     scaled : bool
         Whether columns were scaled before distances were taken, as far as it shows.
     told : bool
-        Whether one of the two metrics needs fewer neighbours.
+        Whether one of the two metrics needs so many fewer neighbours that the other is excluded.
     tied : bool
         Whether many records have several neighbours at one distance.
     any_pairs : Finding
@@ -107,7 +107,7 @@ def neighborhood_of(traces: Traces, span: FloatArray) -> Neighborhood:
         near[:, :k],
         k,
         scaled[0] < plain[0],
-        scaled[0] != plain[0],
+        _told(plain[0], scaled[0], len(sure)),
         bool(same.any(axis=1).mean() > _TIED) if k > 1 else False,
         _any_pairs(rank, r),
         _only_near(k, len(sure), r),
@@ -134,6 +134,15 @@ def _enough(rank: IntArray) -> int:
     return int(np.sort(rank)[max(0, len(rank) - 1 - wrong)]) if len(rank) else 1
 
 
+def _told(one: int, other: int, pairs: int) -> bool:
+    """Return whether the pairs tell two metrics apart: each takes all of its neighbours alike.
+
+    The likelihood ratio is the ratio of the numbers of neighbours to the power of the pairs; every number had a chance.
+    """
+    few, many = sorted((one, other))
+    return pairs * float(np.log(many / few)) - float(np.log(MOST_NEIGHBOURS)) >= -float(np.log(ERROR_RATE))
+
+
 def _any_pairs(rank: IntArray, r: int) -> Finding:
     """Return whether so many pairs are farther than any usual neighbour that no number of neighbours explains them.
 
@@ -153,7 +162,9 @@ def _only_near(k: int, pairs: int, r: int) -> Finding:
     """Return whether any two records would hardly ever be so near each other as all pairs are."""
     far = max(0.0, 1 - k / max(1, r - 1)) ** 2
     wrong = binom.isf(ERROR_RATE, pairs, _WRONG) if pairs else 0
-    return Finding(f"all pairs of records are {k} neighbours apart at most", float(binom.cdf(wrong, pairs, far)))
+    return Finding(
+        f"all pairs of records are {k} neighbours apart at most", float(binom.cdf(wrong, pairs, far))
+    )
 
 
 @dataclass(frozen=True)
@@ -204,7 +215,9 @@ def counts_of(traces: Traces, found: Neighborhood) -> Counts | None:
     def drawn(varies: float) -> FloatArray:
         """Return the spreads of releases whose rates vary so much."""
         rng = np.random.default_rng(0)
-        rates = ways * (rng.gamma(1 / varies, varies, size=(_DRAWN, len(own))) if varies else np.ones((_DRAWN, 1)))
+        rates = ways * (
+            rng.gamma(1 / varies, varies, size=(_DRAWN, len(own))) if varies else np.ones((_DRAWN, 1))
+        )
         counts = np.array([rng.multinomial(int(own.sum()), one / one.sum()) for one in rates])
         return np.asarray(((counts - expected) ** 2 / expected).sum(axis=1))
 

@@ -9,7 +9,14 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from oversafe.attack.geometry.sampler.traces import ERROR_RATE, BoolArray, Finding, FloatArray, IntArray, Traces
+from oversafe.attack.geometry.sampler.traces import (
+    ERROR_RATE,
+    BoolArray,
+    Finding,
+    FloatArray,
+    IntArray,
+    Traces,
+)
 
 # The rows that are looked at: enough for any order, and quick.
 _ROWS = 5_000
@@ -33,7 +40,7 @@ class Order:
         "random" if no other is shown, "blocks" of one size or sizes that differ by one, "bases" (record after
         record, with counts of their own), or "clusters".
     size : int or None
-        The smaller size of a block.
+        The size of a block or a divisor of it, 1 if it is not known; of two sizes the smaller.
     even : bool
         Whether all blocks have one size.
     finding : Finding
@@ -71,13 +78,9 @@ def order_of(traces: Traces, static: BoolArray | None = None) -> Order:
     if p > ERROR_RATE:
         return _clusters(traces, n)
     if blocks >= bases:
-        rows = f"{size}" if even else f"{size} or {size + 1}"
-        return Order(
-            "blocks", size, even, Finding(f"the rows come record by record, {rows} rows of each", p)
-        )
-    return Order(
-        "bases", None, False, Finding("the rows come record by record, with numbers that differ", p)
-    )
+        rows = f"{size} or {size + 1}" if not even else f"{size}" if size > 1 else "as many"
+        return Order("blocks", size, even, Finding(f"the rows come record by record, {rows} rows of each", p))
+    return Order("bases", None, False, Finding("the rows come record by record, with numbers that differ", p))
 
 
 def _by_records(traces: Traces, n: int) -> tuple[BoolArray, BoolArray, float]:
@@ -126,29 +129,37 @@ def _gains(told: BoolArray, agrees: BoolArray, chance: FloatArray) -> FloatArray
 
 
 def _blocks(gain: FloatArray) -> tuple[float, int, bool]:
-    """Return the logarithm of the likelihood ratio of the best sizes of blocks against a random order."""
+    """Return the logarithm of the likelihood ratio of the best sizes of blocks against a random order, and the size.
+
+    Every size that is not excluded by a better one is a multiple of the size that is returned, 1 if nothing is.
+    """
     n = len(gain)
     total = np.concatenate([[0.0], np.cumsum(gain)])
     sizes = range(2, min(_LARGEST, n // 2) + 1)
-    best, size, even = -np.inf, 0, False
-    for one in sizes:
-        # The first row of a block says nothing.
-        found = float(gain.sum() - gain[::one].sum())
-        if found > best:
-            best, size, even = found, one, True
-    for one in sizes:
-        value = np.full(n + 1, -np.inf)
+    # The first row of a block says nothing.
+    gains = np.array([gain.sum() - gain[::one].sum() for one in sizes])
+    best, size, even = -np.inf, 1, True
+    if len(gains):
+        best = float(gains.max())
+        possible = np.flatnonzero(gains >= best + np.log(ERROR_RATE / len(gains)))
+        size = int(np.gcd.reduce(possible + sizes.start))
+    # Blocks of a size or one more, all sizes at once: what is known of the best way up to each row.
+    two = np.arange(3, sizes.stop)
+    if len(two):
+        value = np.full((n + 1, len(two)), -np.inf)
         value[0] = 0.0
+        number = np.arange(len(two))
         for at in range(1, n + 1):
-            for length in (one, one + 1):
-                start = at - length
-                if start >= 0:
-                    value[at] = max(value[at], value[start] + total[at] - total[start + 1] - np.log(2))
-            if at < one:
-                value[at] = total[at] - total[1]
-        ends = value[max(0, n - one) :].max()
-        if one > 2 and ends > best:
-            best, size, even = float(ends), one, False
+            for length in (two, two + 1):
+                start = np.maximum(at - length, 0)
+                way = value[start, number] + total[at] - total[np.minimum(start + 1, n)] - np.log(2)
+                value[at] = np.maximum(value[at], np.where(at >= length, way, -np.inf))
+        # The last block may be cut off.
+        last = value + total[n] - total[np.minimum(np.arange(n + 1) + 1, n)][:, None]
+        last[np.arange(n + 1)[:, None] < n - two[None]] = -np.inf
+        found = last.max(axis=0)
+        if found.max() > best:
+            best, size, even = float(found.max()), int(two[found.argmax()]), False
     # Every size had its chance, even or not.
     return best - np.log(2 * max(1, len(sizes))), size, even
 
@@ -184,12 +195,16 @@ def _clusters(traces: Traces, n: int) -> Order:
     r = len(traces.places)
     links = coo_array((np.ones(len(known)), (first, second)), shape=(r, r))
     label = connected_components(links, directed=False)[1][first]
-    names, number, counts = np.unique(label, return_inverse=True, return_counts=True)
+    _, number, counts = np.unique(label, return_inverse=True, return_counts=True)
     number = number[counts[number] >= _CLUSTER]
     large = int((counts >= _CLUSTER).sum())
     if large < 2 or int((np.diff(number) != 0).sum()) != large - 1:
         return none
     # All orders of the runs among all orders of the rows.
-    log_p = lgamma(large + 1) + sum(lgamma(c + 1) for c in counts[counts >= _CLUSTER]) - lgamma(len(number) + 1)
-    found = Finding(f"the rows come in {large} groups whose records have nothing in common", float(np.exp(log_p)))
+    log_p = (
+        lgamma(large + 1) + sum(lgamma(c + 1) for c in counts[counts >= _CLUSTER]) - lgamma(len(number) + 1)
+    )
+    found = Finding(
+        f"the rows come in {large} groups whose records have nothing in common", float(np.exp(log_p))
+    )
     return Order("clusters", None, False, found) if found.holds else none

@@ -13,6 +13,8 @@ BoolArray = NDArray[np.bool_]
 
 # The probability that a statement about a release is wrong.
 ERROR_RATE = 1e-3
+# What the models themselves may miss: no statement is surer.
+SUREST = 1e-9
 # How far a record may be from a line, in ranges of the columns.
 _ON_LINE = 1e-9
 
@@ -58,6 +60,9 @@ class Finding:
 
     sentence: str
     p: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p", min(1.0, max(SUREST, float(self.p))))
 
     @property
     def holds(self) -> bool:
