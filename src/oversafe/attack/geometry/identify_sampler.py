@@ -19,6 +19,8 @@ from oversafe.attack.geometry.shapes.segments import shares_of
 
 # So many rows between records, and this share of all, are no accident.
 _ROWS, _SHARE = 10, 0.05
+# Rows whose cells are looked at.
+_LOOKED_AT = 20_000
 # Above this share of rows between records their neighbours are told.
 _EXPLAINED = 0.5
 # Above this share of repeated rows a table was made by duplication.
@@ -151,7 +153,7 @@ def _between_records(
         return "BorderlineSMOTE-2", ("BorderlineSMOTE-2",), classes
     if near.any_pairs.holds:
         return "mixup", ("mixup",), near.any_pairs
-    order = order_of(traces, read_cells(traces.rows).static)
+    order = order_of(traces, read_cells(traces.rows[:_LOOKED_AT]).static)
     if order.kind == "blocks":
         tools = _of_blocks(order, near)
         return _named(tools), tools, order.finding
@@ -195,11 +197,12 @@ def _without_lines(traces: Traces) -> Kind:
     """Return what cells show where few rows lie between known records."""
     if len(traces.rows) < _ROWS:
         return Kind("no lines", "")
-    read = read_cells(traces.rows)
+    rows = traces.rows[:_LOOKED_AT]
+    read = read_cells(rows)
     order = order_of(traces, read.static)
     if order.kind != "blocks" or not read.columns.any():
         return Kind("no lines", "")
-    own = own_gaps(traces.rows, read)
+    own = own_gaps(rows, read)
     share = read.static[:, read.columns].mean()
     sentence = (
         f"in {int(read.columns.sum())} columns {share:.0%} of the values are as real ones are and the others lie "
