@@ -2,10 +2,12 @@
 
 Development sets and seeds: ``python -m benchmarks.atlas development`` (what decides a result was chosen there). Test
 sets: ``python -m benchmarks atlas``. Cells that were run are kept and not run again.
+``python -m benchmarks.atlas docs`` puts the stored figures into the documentation.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,6 +23,7 @@ from rich.console import Console
 from scipy.spatial import KDTree
 
 from benchmarks.lattice import CERTAIN, CLAIMED, table
+from benchmarks.page import RESULTS, write_page
 from benchmarks.runner import CHECKOUT, Cost, Side, summarize, write
 from benchmarks.tables import mean, show_tables, shown, storable
 from benchmarks.tools import CONTROLS, TOOLS, Release
@@ -48,7 +51,7 @@ MISSING = 0.05
 _VERSION = "3"
 # A record is right within this share of the columns' deviations, or five half units of a rounded file.
 NEAR = 1e-6
-_PAGE = CHECKOUT / "docs" / "atlas.md"
+PAGE, _STORED = CHECKOUT / "docs" / "atlas.md", RESULTS / "atlas.json"
 _BEGIN, _END = "<!-- figures -->", "<!-- end of figures -->"
 
 
@@ -127,7 +130,7 @@ def attacked(data: str, target: Any, tool: str, rows: int, treatment: str, seed:
         "tools": list(kind.tools),
         "error rate": kind.error_rate,
         "k": kind.k_neighbors,
-        "seconds": seconds,
+        "took": seconds,
         "rows": len(written),
     }
 
@@ -228,12 +231,20 @@ def verdict(tool: str, told: str, tools: Sequence[str]) -> str:
     return "named" if len(tools) == 1 else "in a group"
 
 
-def run_cells(sets: dict[str, Any], seeds: Sequence[int], tools: Sequence[str], store: Path) -> pd.DataFrame:
+def run_cells(
+    sets: dict[str, Any],
+    seeds: Sequence[int],
+    tools: Sequence[str],
+    store: Path,
+    *,
+    ratios: Sequence[int] = RATIOS,
+    treatments: Sequence[str] = TREATMENTS,
+) -> pd.DataFrame:
     """Return the figures of all cells; those that were run before are read."""
     cells = [
         {"data": data, "target": target, "tool": tool, "rows": rows, "treatment": treatment, "seed": seed}
         for (data, target), rows, treatment, seed, tool in product(
-            sets.items(), RATIOS, TREATMENTS, seeds, tools
+            sets.items(), ratios, treatments, seeds, tools
         )
     ]
     # Figures have names of their own, for "rows" is a setting.
@@ -283,8 +294,10 @@ def tables_of(done: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
             {
                 "treatment": treatment,
                 **{name: int(part[name].sum()) for name in ("claims", "wrong", "certain", "certain wrong")},
-                "precision": 1 - part["wrong"].sum() / max(1, part["claims"].sum()),
-                "seconds / 1000 rows": 1000 * part["seconds"].sum() / max(1, part["made"].sum()),
+                "precision": 1 - part["wrong"].sum() / claimed
+                if (claimed := part["claims"].sum())
+                else np.nan,
+                "seconds / 1000 rows": 1000 * part["took"].sum() / max(1, part["made"].sum()),
             }
         )
     controls = [
@@ -311,16 +324,18 @@ def run(quick: bool, folder: Path, rounds: int | None) -> dict[str, Any]:
     """Make the atlas on the test sets; a round is a seed. A quick run takes one set that needs no folder."""
     sets = {"breast_cancer": None} if quick else TEST
     seeds = DEVELOPMENT_SEEDS if quick else tuple(TEST_SEEDS[0] + i for i in range(rounds or 1))
-    tools = ("SMOTE", "smotefamily", "Weka, Chawla", "noise") if quick else (*TOOLS, *CONTROLS)
-    store = folder / "atlas" if quick else CHECKOUT / "benchmarks" / "results" / "atlas.local"
-    return _summary(run_cells(sets, seeds, tools, store), seeds, quick)
+    if quick:
+        few = ("SMOTE", "smotefamily", "noise")
+        done = run_cells(sets, seeds, few, folder / "atlas", ratios=(1,), treatments=("as is", "rounded"))
+    else:
+        done = run_cells(sets, seeds, (*TOOLS, *CONTROLS), RESULTS / "atlas.local")
+    return _summary(done, seeds, quick)
 
 
 def _summary(done: pd.DataFrame, seeds: Sequence[int], quick: bool) -> dict[str, Any]:
     side = Side("ours", lambda: Cost(0.0), ["oversafe", "imbalanced-learn", "numba"])
     spent = [
-        Cost(float(done.loc[done["seed"] == seed, "seconds"].sum()) if "seconds" in done else 0.0)
-        for seed in seeds
+        Cost(float(done.loc[done["seed"] == seed, "took"].sum()) if "took" in done else 0.0) for seed in seeds
     ]
     summary = summarize("atlas", [side], [spent], quick)
     summary["tables"] = storable(tables_of(done))
@@ -337,45 +352,45 @@ def _summary(done: pd.DataFrame, seeds: Sequence[int], quick: bool) -> dict[str,
 
 def markdown(summary: dict[str, Any]) -> str:
     """Return the tables of a summary for the documentation."""
-    parts = [f"Sets: {', '.join(summary['data'])}."]
+    parts = [f"Sets: {', '.join(summary['data'])}; {summary['rounds']} seed{'s' * (summary['rounds'] > 1)}."]
     for title, rows in summary["tables"].items():
         if rows:
             heads = list(rows[0])
-            parts += [f"**{title[0].upper()}{title[1:]}**", ""]
-            parts[-1] = "\n".join(
-                [
-                    f"| {' | '.join(heads)} |",
-                    f"|{'|'.join(['---'] * len(heads))}|",
-                    *(f"| {' | '.join(_short(row[head]) for head in heads)} |" for row in rows),
-                ]
-            )
-    return "\n\n".join([*parts, *summary["notes"]])
+            parts.append(f"**{title[0].upper()}{title[1:]}**")
+            lines = [f"| {' | '.join(heads)} |", f"|{'|'.join(['---'] * len(heads))}|"]
+            lines += [f"| {' | '.join(_short(row[head]) for head in heads)} |" for row in rows]
+            parts.append("\n".join(lines))
+    basis = ["**What the releases were made with**", "", "| tool | basis |", "|---|---|"]
+    basis += [f"| {name} | {tool.basis} |" for name, tool in TOOLS.items()]
+    return "\n\n".join([*parts, *summary["notes"], "\n".join(basis)])
 
 
 def _short(value: Any) -> str:
     return f"{value:.2f}" if isinstance(value, float) else shown(value)
 
 
-def write_docs(summary: dict[str, Any]) -> None:
-    """Put the tables into the page of the documentation, between its marks."""
-    text = _PAGE.read_text(encoding="utf-8")
+def with_figures(text: str, summary: dict[str, Any]) -> str:
+    """Return the page of the documentation with the tables between its marks."""
     head, rest = text.split(_BEGIN)
-    tail = rest.split(_END)[1]
-    _PAGE.write_text(f"{head}{_BEGIN}\n\n{markdown(summary)}\n\n{_END}{tail}", encoding="utf-8")
+    return f"{head}{_BEGIN}\n\n{markdown(summary)}\n\n{_END}{rest.split(_END)[1]}"
+
+
+def main(which: str) -> None:
+    """Run the development sets, or put stored figures into the documentation."""
+    if which == "development":
+        done = run_cells(
+            DEVELOPMENT, DEVELOPMENT_SEEDS, (*TOOLS, *CONTROLS), RESULTS / "atlas-development.local"
+        )
+        outcome = _summary(done, DEVELOPMENT_SEEDS, False)
+        outcome["notes"].append("These are the sets and the seed on which the attacks were developed.")
+        show_tables(outcome, Console(width=220))
+        write(outcome, _STORED)
+        write_page()
+    elif which != "docs":
+        raise InputError(f"{which!r} is no part of the atlas; it has 'development' and 'docs'")
+    summary = json.loads(_STORED.read_text(encoding="utf-8"))
+    PAGE.write_text(with_figures(PAGE.read_text(encoding="utf-8"), summary), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    which, *only = sys.argv[1:]
-    if which != "development":
-        raise InputError(f"{which!r} is no part of the atlas; python -m benchmarks atlas runs the test sets")
-    chosen = {name: target for name, target in DEVELOPMENT.items() if not only or name in only}
-    folder = CHECKOUT / "benchmarks" / "results"
-    outcome = _summary(
-        run_cells(chosen, DEVELOPMENT_SEEDS, (*TOOLS, *CONTROLS), folder / "atlas-development.local"),
-        DEVELOPMENT_SEEDS,
-        False,
-    )
-    show_tables(outcome, Console(width=220))
-    if not only:
-        write(outcome, folder / "atlas-development.json")
-        write_docs(outcome)
+    main(sys.argv[1])

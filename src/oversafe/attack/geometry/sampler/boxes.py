@@ -8,7 +8,7 @@ import numpy as np
 
 from oversafe.attack.geometry.lattice.grids import Grids
 from oversafe.attack.geometry.sampler.gaps import read_cells
-from oversafe.attack.geometry.sampler.order import Order, order_of
+from oversafe.attack.geometry.sampler.order import Order, in_blocks, order_of
 from oversafe.attack.geometry.sampler.traces import BoolArray, FloatArray, Traces
 
 
@@ -47,18 +47,9 @@ def bases_of(rows: FloatArray, static: BoolArray, size: int) -> Bases:
     size : int
         The rows of each block.
     """
-    blocks, m = -(-len(rows) // size), rows.shape[1]
-    values = np.full((blocks, m), np.nan)
-    lowest, highest = np.empty((blocks, m)), np.empty((blocks, m))
-    contradicted = 0
-    for block in range(blocks):
-        here = slice(block * size, (block + 1) * size)
-        lowest[block], highest[block] = rows[here].min(axis=0), rows[here].max(axis=0)
-        shown = np.where(static[here], rows[here], np.nan)
-        low, high = np.fmin.reduce(shown, axis=0), np.fmax.reduce(shown, axis=0)
-        contradicted += int((low < high).sum())
-        values[block] = np.where(low == high, low, np.nan)
-    return Bases(values, lowest, highest, contradicted)
+    lowest, highest = in_blocks(rows, size)
+    low, high = in_blocks(np.where(static, rows, np.nan), size)
+    return Bases(np.where(low == high, low, np.nan), lowest, highest, int((low < high).sum()))
 
 
 def own_gap_bases(rows: FloatArray, grids: Grids | None = None) -> tuple[Bases, Order] | None:

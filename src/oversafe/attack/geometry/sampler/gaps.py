@@ -16,8 +16,8 @@ from oversafe.attack.geometry.sampler.traces import BoolArray, Finding, FloatArr
 
 # Rows that are decoded for the test.
 _SAMPLE = 100
-# Were there a common gap, at least this share of the rows with bits enough would show it. On 11 development sets .97 and
-# more did, where 20 rows and more could; far less is asked because a grid may be read wrong.
+# Were there a common gap, at least this share of the rows with bits enough would show it. On the development sets .96
+# and more did, where 20 rows and more could; far less is asked because a grid may be read wrong.
 _SHOWN = 0.3
 # Columns in which at least this share of the cells is static, and of the others, were interpolated.
 _BOTH = 0.02

@@ -26,8 +26,8 @@ _ALIKE, _UNLIKE = 0.15, 0.5
 _ROWS_PER_RECORD = 3
 # Releases drawn under each hypothesis.
 _DRAWN = 1_999
-# Records that must be known for the question, and the share of the rows between two of them.
-_RECORDS, _EXPLAINED = 10, 0.8
+# Records that must be known for the question, and how many are asked; the share of the rows between two of them.
+_RECORDS, _ASKED, _EXPLAINED = 10, 500, 0.8
 # The share of records with neighbours at equal distances from which on SMOTE's choice is open.
 _TIED = 0.2
 
@@ -206,6 +206,9 @@ def counts_of(traces: Traces, found: Neighborhood) -> Counts | None:
         own[record] += table.get((min(record, other), max(record, other)), 0)
         ways[record] += 1
     own, ways = own[ways > 0], ways[ways > 0]
+    if len(own) > _ASKED:
+        some = np.random.default_rng(0).permutation(len(own))[:_ASKED]
+        own, ways = own[some], ways[some]
     if len(own) < _RECORDS or own.sum() < _RECORDS:
         return None
     expected = own.sum() * ways / ways.sum()

@@ -68,18 +68,20 @@ def order_of(traces: Traces, static: BoolArray | None = None) -> Order:
     told, agrees, chance = _by_records(traces, n)
     bases = _bases(traces, told, agrees, chance, n)
     gain = _gains(told, agrees, np.full(n, chance))
+    shown = None
     if told.sum() < n / 2 and static is not None:
+        shown = np.where(static[:n], traces.rows[:n], np.nan)
         gain = _by_static(traces.rows[:n], static[:n])
     if not gain.any():
         return Order("random", None, False, Finding("the order of the rows is not known", 1.0))
-    blocks, size, even = _blocks(gain)
+    blocks, size, even = _blocks(gain, shown)
     best = max(blocks, bases)
     p = float(np.exp(min(0.0, -best)))
     if p > ERROR_RATE:
         return _clusters(traces, n)
     if blocks >= bases:
-        rows = f"{size} or {size + 1}" if not even else f"{size}" if size > 1 else "as many"
-        return Order("blocks", size, even, Finding(f"the rows come record by record, {rows} rows of each", p))
+        rows = f"{size} or {size + 1}" if not even else f"{size} or a multiple" if size > 1 else "as many"
+        return Order("blocks", size, even, Finding(f"the rows come record by record, {rows} of each", p))
     return Order("bases", None, False, Finding("the rows come record by record, with numbers that differ", p))
 
 
@@ -128,10 +130,11 @@ def _gains(told: BoolArray, agrees: BoolArray, chance: FloatArray) -> FloatArray
     return np.where(told, inside, 0.0)
 
 
-def _blocks(gain: FloatArray) -> tuple[float, int, bool]:
+def _blocks(gain: FloatArray, shown: FloatArray | None) -> tuple[float, int, bool]:
     """Return the logarithm of the likelihood ratio of the best sizes of blocks against a random order, and the size.
 
-    Every size that is not excluded by a better one is a multiple of the size that is returned, 1 if nothing is.
+    Every size that is not excluded by a better one is a multiple of the size that is returned, 1 if nothing is. Static
+    values exclude sizes in whose blocks they differ.
     """
     n = len(gain)
     total = np.concatenate([[0.0], np.cumsum(gain)])
@@ -141,7 +144,12 @@ def _blocks(gain: FloatArray) -> tuple[float, int, bool]:
     best, size, even = -np.inf, 1, True
     if len(gains):
         best = float(gains.max())
-        possible = np.flatnonzero(gains >= best + np.log(ERROR_RATE / len(gains)))
+        margin = float(np.log(ERROR_RATE / len(gains)))
+        possible = np.flatnonzero(gains >= best + margin)
+        if shown is not None:
+            wrong = np.array([contradicted(shown, int(one) + sizes.start) for one in possible])
+            score = gains[possible] + wrong * np.log(_MISREAD)
+            possible = possible[score >= score.max() + margin]
         size = int(np.gcd.reduce(possible + sizes.start))
     # Blocks of a size or one more, all sizes at once: what is known of the best way up to each row.
     two = np.arange(3, sizes.stop)
@@ -162,6 +170,18 @@ def _blocks(gain: FloatArray) -> tuple[float, int, bool]:
             best, size, even = float(found.max()), int(two[found.argmax()]), False
     # Every size had its chance, even or not.
     return best - np.log(2 * max(1, len(sizes))), size, even
+
+
+def in_blocks(shown: FloatArray, size: int) -> tuple[FloatArray, FloatArray]:
+    """Return the smallest and the largest value of each block of rows in each column; NaN where it has none."""
+    starts = np.arange(0, len(shown), size)
+    return np.fmin.reduceat(shown, starts, axis=0), np.fmax.reduceat(shown, starts, axis=0)
+
+
+def contradicted(shown: FloatArray, size: int) -> int:
+    """Return in how many blocks of rows static values of one column differ."""
+    low, high = in_blocks(shown, size)
+    return int((low < high).any(axis=1).sum())
 
 
 def _bases(traces: Traces, told: BoolArray, agrees: BoolArray, chance: float, n: int) -> float:
