@@ -75,14 +75,17 @@ def order_of(traces: Traces, static: BoolArray | None = None) -> Order:
     if not gain.any():
         return Order("random", None, False, Finding("the order of the rows is not known", 1.0))
     blocks, size, even = _blocks(gain, shown)
-    best = max(blocks, bases)
-    p = float(np.exp(min(0.0, -best)))
+    if shown is None:
+        blocks, size, even = max((blocks, size, even), _misread_blocks(told, agrees, chance))
+    p = float(np.exp(min(0.0, -max(blocks, bases))))
     if p > ERROR_RATE:
         return _clusters(traces, n)
-    if blocks >= bases:
-        rows = f"{size} or {size + 1}" if not even else f"{size} or a multiple" if size > 1 else "as many"
-        return Order("blocks", size, even, Finding(f"the rows come record by record, {rows} of each", p))
-    return Order("bases", None, False, Finding("the rows come record by record, with numbers that differ", p))
+    # Numbers of their own are said of records only where equal ones are excluded.
+    if bases + np.log(ERROR_RATE) > blocks:
+        found = Finding("the rows come record by record, with numbers that differ", p)
+        return Order("bases", None, False, found)
+    rows = f"{size} or {size + 1}" if not even else f"{size} or a multiple" if size > 1 else "perhaps as many"
+    return Order("blocks", size, even, Finding(f"the rows come record by record, {rows} of each", p))
 
 
 def _by_records(traces: Traces, n: int) -> tuple[BoolArray, BoolArray, float]:
@@ -166,10 +169,32 @@ def _blocks(gain: FloatArray, shown: FloatArray | None) -> tuple[float, int, boo
         last = value + total[n] - total[np.minimum(np.arange(n + 1) + 1, n)][:, None]
         last[np.arange(n + 1)[:, None] < n - two[None]] = -np.inf
         found = last.max(axis=0)
-        if found.max() > best:
+        if found.max() + np.log(ERROR_RATE) > best:
             best, size, even = float(found.max()), int(two[found.argmax()]), False
     # Every size had its chance, even or not.
     return best - np.log(2 * max(1, len(sizes))), size, even
+
+
+def _misread_blocks(told: BoolArray, agrees: BoolArray, chance: float) -> tuple[float, int, bool]:
+    """Return the same of blocks in which any share of the pairs was read wrong."""
+    n = len(told)
+    sizes = range(2, min(_LARGEST, n // 2) + 1)
+    if not len(sizes) or not 0 < chance < 1:
+        return -np.inf, 1, True
+    gains = []
+    for one in sizes:
+        inside = told & (np.arange(n) % one != 0)
+        gains.append(_any_share(int((inside & agrees).sum()), int((inside & ~agrees).sum()), chance))
+    best = max(gains)
+    margin = float(np.log(ERROR_RATE / len(gains)))
+    possible = np.flatnonzero(np.array(gains) >= best + margin)
+    return best - float(np.log(2 * len(sizes))), int(np.gcd.reduce(possible + sizes.start)), True
+
+
+def _any_share(hits: int, misses: int, chance: float) -> float:
+    """Return the logarithm of the likelihood ratio of agreement with any probability against that by chance."""
+    beta = lgamma(hits + 1) + lgamma(misses + 1) - lgamma(hits + misses + 2)
+    return beta - hits * float(np.log(chance)) - misses * float(np.log(1 - chance))
 
 
 def in_blocks(shown: FloatArray, size: int) -> tuple[FloatArray, FloatArray]:
@@ -190,9 +215,7 @@ def _bases(traces: Traces, told: BoolArray, agrees: BoolArray, chance: float, n:
     # A record has one run only: there are no more runs than records. A sorted file has more.
     if tries < 3 or hits < tries / 2 or _runs(traces.ends[:n][traces.known[:n]]) > len(traces.places):
         return -np.inf
-    misses = tries - hits
-    beta = lgamma(hits + 1) + lgamma(misses + 1) - lgamma(tries + 2)
-    return beta - hits * np.log(chance) - misses * np.log(1 - chance)
+    return _any_share(hits, tries - hits, chance)
 
 
 def _runs(ends: IntArray) -> int:
