@@ -75,15 +75,23 @@ def order_of(traces: Traces, static: BoolArray | None = None) -> Order:
     if not gain.any():
         return Order("random", None, False, Finding("the order of the rows is not known", 1.0))
     blocks, size, even = _blocks(gain, shown)
+    rival = blocks
     if shown is None:
-        blocks, size, even = max((blocks, size, even), _misread_blocks(told, agrees, chance))
+        misread, of_size = _misread_blocks(told, agrees, chance)
+        rival = max(blocks, misread)
+        # Rows that are near each other for another reason are so across the ends of blocks as well.
+        anywhere = _any_share(int((told & agrees).sum()), int((told & ~agrees).sum()), chance)
+        if misread > blocks and misread + np.log(ERROR_RATE) >= anywhere:
+            blocks, size, even = misread, of_size, True
     p = float(np.exp(min(0.0, -max(blocks, bases))))
     if p > ERROR_RATE:
         return _clusters(traces, n)
     # Numbers of their own are said of records only where equal ones are excluded.
-    if bases + np.log(ERROR_RATE) > blocks:
+    if bases + np.log(ERROR_RATE) > rival:
         found = Finding("the rows come record by record, with numbers that differ", p)
         return Order("bases", None, False, found)
+    if bases > blocks:
+        size, even = 1, True
     rows = f"{size} or {size + 1}" if not even else f"{size} or a multiple" if size > 1 else "perhaps as many"
     return Order("blocks", size, even, Finding(f"the rows come record by record, {rows} of each", p))
 
@@ -175,12 +183,12 @@ def _blocks(gain: FloatArray, shown: FloatArray | None) -> tuple[float, int, boo
     return best - np.log(2 * max(1, len(sizes))), size, even
 
 
-def _misread_blocks(told: BoolArray, agrees: BoolArray, chance: float) -> tuple[float, int, bool]:
-    """Return the same of blocks in which any share of the pairs was read wrong."""
+def _misread_blocks(told: BoolArray, agrees: BoolArray, chance: float) -> tuple[float, int]:
+    """Return the same of blocks of one size in which any share of the pairs was read wrong."""
     n = len(told)
     sizes = range(2, min(_LARGEST, n // 2) + 1)
     if not len(sizes) or not 0 < chance < 1:
-        return -np.inf, 1, True
+        return -np.inf, 1
     gains = []
     for one in sizes:
         inside = told & (np.arange(n) % one != 0)
@@ -188,7 +196,7 @@ def _misread_blocks(told: BoolArray, agrees: BoolArray, chance: float) -> tuple[
     best = max(gains)
     margin = float(np.log(ERROR_RATE / len(gains)))
     possible = np.flatnonzero(np.array(gains) >= best + margin)
-    return best - float(np.log(2 * len(sizes))), int(np.gcd.reduce(possible + sizes.start)), True
+    return best - float(np.log(2 * len(sizes))), int(np.gcd.reduce(possible + sizes.start))
 
 
 def _any_share(hits: int, misses: int, chance: float) -> float:
