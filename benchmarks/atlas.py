@@ -51,7 +51,7 @@ MISSING = 0.05
 _VERSION = "4"
 # A record is right within this share of the columns' deviations, or five half units of a rounded file.
 NEAR = 1e-6
-PAGE, _STORED = CHECKOUT / "docs" / "atlas.md", RESULTS / "atlas.json"
+PAGE, STORED = CHECKOUT / "docs" / "atlas.md", RESULTS / "atlas.json"
 _BEGIN, _END = "<!-- figures -->", "<!-- end of figures -->"
 
 
@@ -386,11 +386,11 @@ def main(which: str) -> None:
         outcome = _summary(done, DEVELOPMENT_SEEDS, False)
         outcome["notes"].append("These are the sets and the seed on which the attacks were developed.")
         show_tables(outcome, Console(width=220))
-        write(outcome, _STORED)
+        write(outcome, STORED)
         write_page()
     elif which != "docs":
         raise InputError(f"{which!r} is no part of the atlas; it has 'development' and 'docs'")
-    summary = json.loads(_STORED.read_text(encoding="utf-8"))
+    summary = json.loads(STORED.read_text(encoding="utf-8"))
     PAGE.write_text(with_figures(PAGE.read_text(encoding="utf-8"), summary), encoding="utf-8")
 
 

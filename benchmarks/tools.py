@@ -338,7 +338,7 @@ TOOLS: dict[str, Tool] = {
     "smotefamily": Tool(
         _base_by_base(shuffled=True),
         "line",
-        "manual: dup_size rows of each record; the records in random order, one gap a row",
+        "manual: dup_size rows of each record; as its listing shows, records in random order and one gap a row",
     ),
     "themis": Tool(
         _themis,
