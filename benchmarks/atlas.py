@@ -48,7 +48,7 @@ DEVELOPMENT_SEEDS, TEST_SEEDS = (0,), (100,)
 RATIOS = (1, 5, 20)
 MISSING = 0.05
 # Another one when attacks change: cells of an earlier one are run again.
-_VERSION = "4"
+_VERSION = "5"
 # A record is right within this share of the columns' deviations, or five half units of a rounded file.
 NEAR = 1e-6
 PAGE, STORED = CHECKOUT / "docs" / "atlas.md", RESULTS / "atlas.json"
@@ -190,7 +190,8 @@ def _bases(rows: Floats) -> tuple[Floats, Floats]:
 def _traces_of_lines(rows: Floats, records: Floats, result: Any) -> Traces:
     """Return the traces of what lines and rays recover, in the columns that all records have."""
     whole = ~np.isnan(records).any(axis=0) & (len(records) > 0)
-    return Traces(rows[:, whole], records[:, whole], result._segments, result._shares)
+    partial = bool((np.ptp(rows[:, ~whole], axis=0) > 0).any())
+    return Traces(rows[:, whole], records[:, whole], result._segments, result._shares, partial)
 
 
 def _scored(found: Floats, release: Release, near: Floats) -> tuple[Bools, Bools]:

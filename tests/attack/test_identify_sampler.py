@@ -164,6 +164,20 @@ def test_neighbours_and_records_alike() -> None:
     assert neighborhood_of(k_one, np.ptp(k_one.rows, axis=0)).k == 1
 
 
+def test_distances_in_some_columns_say_nothing_about_neighbours() -> None:
+    """A tool that saw other columns too joined records that are no neighbours in these."""
+    X, rare = people()
+    release = TOOLS["SMOTE"].make(X, rare, 600, 0)
+    kept = [0, 4, 5]
+    some = {name: getattr(release, name)[:, kept] for name in ("rows", "first", "second")}
+    traces = of_parents(replace(release, **some))
+    assert neighborhood_of(traces, np.ptp(traces.rows, axis=0)).any_pairs.holds
+    kind = told(replace(traces, partial=True))
+    assert (kind.name, kind.k_neighbors, kind.error_rate) == ("SMOTE or a relative", None, None)
+    assert "mixup" in kind.tools
+    assert told(traces, categories=True).name == "SMOTENC"
+
+
 def test_blocks_are_told_from_rows_in_any_order() -> None:
     X, rare = people()
     for name in ("smotefamily", "Weka, Chawla"):

@@ -114,6 +114,7 @@ def traces_of(points: Points, records: Recovered) -> Traces:
         records.places * points.span + points.low,
         records.segments[points.row],
         share[points.row],
+        bool(points.coarse) or any(_varies(points, name) for name in points.left_out),
     )
 
 
@@ -135,8 +136,8 @@ def identify(traces: Traces, span: FloatArray, categories: bool = False) -> Kind
     near = neighborhood_of(traces, span)
     name, tools, finding = _between_records(traces, near, categories)
     k = mutuality = bound = None
-    # Distances in the numbers alone are not those of a tool that counts categories too.
-    if known >= _EXPLAINED * len(traces.rows) and not categories:
+    # Distances in some of the columns are not those that the tool took.
+    if known >= _EXPLAINED * len(traces.rows) and not traces.partial and not categories:
         k, mutuality = near.k, float(near.mutual.mean())
         if len(traces.places) > k:
             bound = reconstruction_recall_bound(len(traces.places), len(traces.rows), k, mutuality)
@@ -151,11 +152,12 @@ def _between_records(
         return "SVMSMOTE", ("SVMSMOTE",), beyond
     if (classes := of_two_classes(traces)).holds:
         return "BorderlineSMOTE-2", ("BorderlineSMOTE-2",), classes
-    if near.any_pairs.holds:
+    partial = traces.partial or categories
+    if near.any_pairs.holds and not partial:
         return "mixup", ("mixup",), near.any_pairs
     order = order_of(traces, read_cells(traces.rows[:_LOOKED_AT]).static)
     if order.kind == "blocks":
-        tools = _of_blocks(order, near)
+        tools = FIXED if partial and order.even else _of_blocks(order, near)
         return _named(tools), tools, order.finding
     if order.kind == "bases":
         return "ADASYN", ("ADASYN",), order.finding
@@ -163,11 +165,11 @@ def _between_records(
         return "KMeansSMOTE", ("KMeansSMOTE",), order.finding
     # What chance may hide stays possible.
     even = of_one_class(traces)
-    hidden = ("BorderlineSMOTE-2",) * (not even.holds) + ("mixup",) * (not near.only_near.holds)
+    hidden = ("BorderlineSMOTE-2",) * (not even.holds) + ("mixup",) * (partial or not near.only_near.holds)
     if categories:
         sentence = "rows lie between records in the numbers, and categories vary beside them"
         return "SMOTENC", ("SMOTENC", "DMwR", *hidden), Finding(sentence, 1.0)
-    counts = counts_of(traces, near)
+    counts = None if partial else counts_of(traces, near)
     if counts is not None and counts.uneven.holds:
         return _named(UNEVEN), UNEVEN + hidden, counts.uneven
     if counts is not None and counts.fixed.holds:

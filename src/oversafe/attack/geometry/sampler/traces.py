@@ -33,12 +33,15 @@ class Traces:
         The two records of each row, -1 where they are not known.
     share : array (n,)
         Where the row lies on the way from the first (0) to the second (1); NaN where that is not known.
+    partial : bool
+        Whether other columns vary, so that distances in these are not those that a tool took.
     """
 
     rows: FloatArray
     places: FloatArray
     ends: IntArray
     share: FloatArray
+    partial: bool = False
 
     @property
     def known(self) -> BoolArray:
@@ -131,4 +134,5 @@ def between_decoded(
         at[row[i]] = (share[i] - step[one]) / (step[other] - step[one])
     used, number = np.unique(pair[pair[:, 0] >= 0], return_inverse=True)
     pair[pair[:, 0] >= 0] = number.reshape(-1, 2)
-    return Traces(rows[:, columns], records[used][:, columns], pair, at)
+    partial = bool((np.ptp(rows[:, ~columns], axis=0) > 0).any()) if len(rows) else False
+    return Traces(rows[:, columns], records[used][:, columns], pair, at, partial)
