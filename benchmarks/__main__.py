@@ -14,6 +14,7 @@ from rich.console import Console
 
 from benchmarks import (
     app_start,
+    atlas,
     attacked,
     balanced_auc,
     counts,
@@ -58,6 +59,7 @@ BENCHMARKS: dict[str, ModuleType] = {
     "app": app_start,
     "counts": counts,
     "counts-large": counts_large,
+    "atlas": atlas,
     "attacked": attacked,
     "balanced-auc": balanced_auc,
     "diffprivlib": diffprivlib_logistic,

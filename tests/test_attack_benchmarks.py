@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
 import pytest
+from benchmarks.atlas import PAGE, STORED, with_figures
 from benchmarks.plain_smote_attacks import plain_distin, plain_recon
 from benchmarks.recon import PUBLISHED
 from benchmarks.recon_cases import gaussian_copula, records_on_segments, thinned
@@ -160,3 +162,8 @@ def test_a_minority_is_thinned() -> None:
     assert minority.sum() == 12
     assert X["size"].dtype == "category"
     assert X["mean_area"].dtype == "int64"
+
+
+def test_the_atlas_in_the_documentation_is_the_stored_one() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert with_figures(page, json.loads(STORED.read_text(encoding="utf-8"))) == page

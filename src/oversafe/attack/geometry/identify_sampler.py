@@ -1,4 +1,4 @@
-"""What kind of sampler made a release, as far as its geometry tells."""
+"""Which tool made a release, as far as the release shows it; every statement has a stated error rate."""
 
 from __future__ import annotations
 
@@ -8,27 +8,40 @@ import numpy as np
 
 from oversafe.attack.geometry.bounds import reconstruction_recall_bound
 from oversafe.attack.geometry.recovery import Recovered
+from oversafe.attack.geometry.sampler.gaps import own_gaps, read_cells
+from oversafe.attack.geometry.sampler.neighborhoods import Neighborhood, counts_of, neighborhood_of
+from oversafe.attack.geometry.sampler.order import Order, order_of
+from oversafe.attack.geometry.sampler.shares import extrapolated, of_one_class, of_two_classes
+from oversafe.attack.geometry.sampler.traces import Finding, FloatArray, Traces
 from oversafe.attack.geometry.shapes.lines import Lines
-from oversafe.attack.geometry.shapes.neighbors import Cells
-from oversafe.attack.geometry.shapes.points import BoolArray, FloatArray, IntArray, Points
+from oversafe.attack.geometry.shapes.points import Points
 from oversafe.attack.geometry.shapes.segments import shares_of
 
-# Below this share of rows between records nothing is said about the sampler.
+# So many rows between records, and this share of all, are no accident.
+_ROWS, _SHARE = 10, 0.05
+# Rows whose cells are looked at.
+_LOOKED_AT = 20_000
+# Above this share of rows between records their neighbours are told.
 _EXPLAINED = 0.5
 # Above this share of repeated rows a table was made by duplication.
 _REPEATED = 0.5
-# The share of rows beyond records, of one-sided segments and of records without rows of their own from which
-# on they are no accident.
-_BEYOND = 0.05
-_ONE_SIDED = 0.2
-_SILENT = 0.1
-# How much more the rows per record may vary than chance makes them.
-_UNEVEN = 2.5
-# The share of records with neighbours at equal distances from which on SMOTE's choice is open.
-_TIED = 0.2
-# Segments that SMOTE's neighbours explain, and how many neighbours are looked at.
-_COVERED = 0.98
-_MOST_NEIGHBOURS = 50
+
+# What numbers tell apart: every record has the same number of rows (ADASYN, where all records are as near to the other
+# class); records are alike, but for chance or because all are as near to the other class; some are preferred; each
+# column has a gap of its own.
+FIXED = ("smotefamily", "themis", "DMwR", "ADASYN")
+EVEN = (
+    "SMOTE",
+    "SMOTETomek",
+    "SMOTEENN",
+    "KMeansSMOTE",
+    "BorderlineSMOTE-1",
+    "SVMSMOTE",
+    "Spark's SMOTE",
+    *FIXED,
+)
+UNEVEN = ("ADASYN", "BorderlineSMOTE-1", "KMeansSMOTE", "SMOTEENN", "SVMSMOTE", "Spark's SMOTE")
+BOXES = ("Weka's SMOTE", "SMOTE as of its paper")
 
 
 @dataclass(frozen=True)
@@ -38,8 +51,8 @@ class Kind:
     Parameters
     ----------
     name : str
-        The sampler, or the samplers that look alike: "SMOTE", "SMOTENC", "BorderlineSMOTE-2", "SVMSMOTE",
-        "ADASYN", "BorderlineSMOTE or KMeansSMOTE", "duplication", "no lines", ...
+        The tool, or the tools that look alike: "SMOTE", "SMOTENC", "BorderlineSMOTE-2", "SVMSMOTE", "ADASYN",
+        "smotefamily or themis", "duplication", "no lines", ...
     sentence : str
         The reason, for a person to read.
     k_neighbors : int, optional
@@ -48,6 +61,11 @@ class Kind:
         The share of neighbour relations between recovered records that hold in both directions.
     recall_bound : float, optional
         The paper's lower bound (Theorem 4) on the expected recall, for what was recovered.
+    tools : tuple of str
+        The tools that may have made it; empty where no tool is named.
+    error_rate : float, optional
+        An upper bound on the probability of such a release from other tools than these; None where nothing excludes
+        them, so that the name says only what nothing speaks against.
     """
 
     name: str
@@ -55,10 +73,12 @@ class Kind:
     k_neighbors: int | None = None
     mutuality: float | None = None
     recall_bound: float | None = None
+    tools: tuple[str, ...] = ()
+    error_rate: float | None = None
 
 
 def recognise(points: Points, lines: Lines, records: Recovered) -> Kind:
-    """Tell from recovered records and the rows between them which sampler made a table.
+    """Tell from recovered records and the rows between them which tool made a table.
 
     Parameters
     ----------
@@ -70,29 +90,135 @@ def recognise(points: Points, lines: Lines, records: Recovered) -> Kind:
         What was recovered from it.
     """
     n_rows = len(points.row)
-    on_segment = records.segments[:, 0] >= 0
     if len(points.values) <= (1 - _REPEATED) * n_rows:
         return Kind("duplication", f"{n_rows} rows are copies of {len(points.values)} distinct ones")
-    if len(records.places) < 3 or on_segment.mean() < _EXPLAINED:
-        if len(np.unique(lines.indices)) < _EXPLAINED * len(points.values):
-            return Kind("no lines", _why_not(points))
-        return Kind(
-            "BorderlineSMOTE-2" if len(records.places) >= 3 else "lines that do not meet",
-            "most rows lie on lines that lead away from the recovered records, as to those of another class",
-        )
-    pairs, which, counts = np.unique(
-        records.segments[on_segment], axis=0, return_inverse=True, return_counts=True
+    kind = identify(
+        traces_of(points, records), points.span, any(_varies(points, name) for name in points.left_out)
     )
-    share = shares_of(points.values, records.segments, records.places)[on_segment]
-    neighbours, k, tied = _neighbours(points, records.places, pairs, counts)
-    mutual = _is_neighbour(neighbours[:, :k], neighbours[:, :k])
-    mutuality = float(mutual.mean())
-    bound = None
-    if len(records.places) > k:
-        bound = reconstruction_recall_bound(len(records.places), n_rows, k, mutuality)
-    own = None if tied else _own_rows(pairs, counts, neighbours[:, :k], mutual)
-    name, sentence = _name(points, which.reshape(-1), counts, share, own)
-    return Kind(name, sentence, k, mutuality, bound)
+    if kind.name != "no lines":
+        return kind
+    if points.reason is None and len(np.unique(lines.indices)) >= _EXPLAINED * len(points.values):
+        return Kind(
+            "lines that do not meet",
+            "most rows lie on lines that lead to no common records, or away from those that were recovered",
+        )
+    return Kind("no lines", _why_not(points))
+
+
+def traces_of(points: Points, records: Recovered) -> Traces:
+    """Return the rows of a table, in its order and units, and the records between which they lie."""
+    values = points.values * points.span + points.low
+    share = shares_of(points.values, records.segments, records.places)
+    return Traces(
+        values[points.row],
+        records.places * points.span + points.low,
+        records.segments[points.row],
+        share[points.row],
+        bool(points.coarse) or any(_varies(points, name) for name in points.left_out),
+    )
+
+
+def identify(traces: Traces, span: FloatArray, categories: bool = False) -> Kind:
+    """Tell which tool made rows.
+
+    Parameters
+    ----------
+    traces : Traces
+        The rows and the records between which they lie.
+    span : array (m,)
+        The range of each column.
+    categories : bool
+        Whether columns that are no numbers vary beside them.
+    """
+    known = int(traces.known.sum())
+    if len(traces.places) < 3 or known < max(_ROWS, _SHARE * len(traces.rows)):
+        return _without_lines(traces)
+    near = neighborhood_of(traces, span)
+    name, tools, finding = _between_records(traces, near, categories)
+    k = mutuality = bound = None
+    # Distances in some of the columns are not those that the tool took.
+    if known >= _EXPLAINED * len(traces.rows) and not traces.partial and not categories:
+        k, mutuality = near.k, float(near.mutual.mean())
+        if len(traces.places) > k:
+            bound = reconstruction_recall_bound(len(traces.places), len(traces.rows), k, mutuality)
+    return Kind(name, finding.sentence, k, mutuality, bound, tools, finding.p if finding.holds else None)
+
+
+def _between_records(
+    traces: Traces, near: Neighborhood, categories: bool
+) -> tuple[str, tuple[str, ...], Finding]:
+    """Return the name, the tools that may have made rows between records, and why."""
+    if (beyond := extrapolated(traces)).holds:
+        return "SVMSMOTE", ("SVMSMOTE",), beyond
+    if (classes := of_two_classes(traces)).holds:
+        return "BorderlineSMOTE-2", ("BorderlineSMOTE-2",), classes
+    partial = traces.partial or categories
+    if near.any_pairs.holds and not partial:
+        return "mixup", ("mixup",), near.any_pairs
+    order = order_of(traces, read_cells(traces.rows[:_LOOKED_AT]).static)
+    if order.kind == "blocks":
+        tools = FIXED if partial and order.even else _of_blocks(order, near)
+        return _named(tools), tools, order.finding
+    if order.kind == "bases":
+        return "ADASYN", ("ADASYN",), order.finding
+    if order.kind == "clusters":
+        return "KMeansSMOTE", ("KMeansSMOTE",), order.finding
+    # What chance may hide stays possible.
+    even = of_one_class(traces)
+    hidden = ("BorderlineSMOTE-2",) * (not even.holds) + ("mixup",) * (partial or not near.only_near.holds)
+    if categories:
+        sentence = "rows lie between records in the numbers, and categories vary beside them"
+        return "SMOTENC", ("SMOTENC", "DMwR", *hidden), Finding(sentence, 1.0)
+    counts = None if partial else counts_of(traces, near)
+    if counts is not None and counts.uneven.holds:
+        return _named(UNEVEN), UNEVEN + hidden, counts.uneven
+    if counts is not None and counts.fixed.holds:
+        # Their order was lost, as it is in partitions.
+        tools = _of_metric(FIXED, near)
+        return _named(tools), (*tools, "Spark's SMOTE", *hidden), counts.fixed
+    if counts is not None and counts.alike.holds:
+        return "SMOTE", EVEN + hidden, counts.alike
+    sentence = (
+        "rows lie on the segments between records; whether some have more rows than others does not show"
+    )
+    return "SMOTE or a relative", EVEN + hidden, Finding(sentence, 1.0)
+
+
+def _of_blocks(order: Order, near: Neighborhood) -> tuple[str, ...]:
+    return _of_metric(FIXED, near) if order.even else ("themis", "ADASYN")
+
+
+def _of_metric(tools: tuple[str, ...], near: Neighborhood) -> tuple[str, ...]:
+    """Return the tools that take distances as the neighbours show: DMwR on ranges, the others as the numbers are."""
+    if not near.told:
+        return tools
+    return ("DMwR",) if near.scaled else tuple(tool for tool in tools if tool != "DMwR")
+
+
+def _without_lines(traces: Traces) -> Kind:
+    """Return what cells show where few rows lie between known records."""
+    if len(traces.rows) < _ROWS:
+        return Kind("no lines", "")
+    rows = traces.rows[:_LOOKED_AT]
+    read = read_cells(rows)
+    order = order_of(traces, read.static)
+    if order.kind != "blocks" or not read.columns.any():
+        return Kind("no lines", "")
+    own = own_gaps(rows, read)
+    share = read.static[:, read.columns].mean()
+    sentence = (
+        f"in {int(read.columns.sum())} columns {share:.0%} of the values are as real ones are and the others lie "
+        f"between such, and {order.finding.sentence}"
+    )
+    if own.holds:
+        error = min(1.0, own.p + order.finding.p)
+        return Kind(_named(BOXES), f"{sentence}; {own.sentence}", tools=BOXES, error_rate=error)
+    tools = FIXED + BOXES
+    return Kind(_named(tools), sentence, tools=tools, error_rate=order.finding.p)
+
+
+def _named(tools: tuple[str, ...]) -> str:
+    return tools[0] if len(tools) == 1 else f"{', '.join(tools[:-1])} or {tools[-1]}"
 
 
 def _why_not(points: Points) -> str:
@@ -105,110 +231,6 @@ def _why_not(points: Points) -> str:
     )
 
 
-def _name(
-    points: Points,
-    which: IntArray,
-    counts: IntArray,
-    share: FloatArray,
-    own: tuple[IntArray, FloatArray] | None,
-) -> tuple[str, str]:
-    """Return the sampler and the reason, from the rows' segments, their places on them, and own rows."""
-    outside = float(((share < 0) | (share > 1)).mean())
-    if outside > _BEYOND:
-        return "SVMSMOTE", f"{outside:.0%} of the rows lie beyond a record, on the line to another"
-    long = np.flatnonzero(counts >= 5)
-    low, high = np.full(len(counts), np.inf), np.full(len(counts), -np.inf)
-    np.minimum.at(low, which, share)
-    np.maximum.at(high, which, share)
-    one_sided = (high[long] < 0.5) | (low[long] > 0.5)
-    if len(long) and one_sided.mean() > _ONE_SIDED:
-        return (
-            "BorderlineSMOTE-2",
-            f"{one_sided.mean():.0%} of the segments have rows in one half only, as those that lead to "
-            "another class",
-        )
-    if own is not None and len(own[0]) >= 10:
-        rows, ways = own
-        silent = float((rows == 0).mean())
-        expected = rows.sum() / ways[rows > 0].sum() * ways
-        spread = float(((rows - expected) ** 2 / expected)[rows > 0].mean())
-        if silent > _SILENT:
-            return (
-                "ADASYN, BorderlineSMOTE or KMeansSMOTE"
-                if spread > _UNEVEN
-                else "BorderlineSMOTE or KMeansSMOTE",
-                f"{silent:.0%} of the records have no rows of their own, only on the way from others",
-            )
-        if spread > _UNEVEN:
-            return "ADASYN", "some records have many more rows than others, more than chance makes"
-    if any(_varies(points, name) for name in points.left_out):
-        return "SMOTENC", "rows lie evenly between records in the numbers, and categories vary beside them"
-    return "SMOTE", "rows lie evenly on the segments between records and their neighbours"
-
-
 def _varies(points: Points, name: object) -> bool:
     column = points.frame.loc[:, name]
     return column.ndim == 1 and column.astype(str).nunique() > 1
-
-
-def _own_rows(
-    pairs: IntArray, counts: IntArray, neighbours: IntArray, mutual: BoolArray
-) -> tuple[IntArray, FloatArray]:
-    """Return, per record, the rows on segments that only it leads along, and how many of those it has.
-
-    Records with so few that no row may be chance are left out.
-    """
-    n, _ = neighbours.shape
-    table = dict(zip(map(tuple, pairs.tolist()), counts.tolist(), strict=True))
-    own, ways = np.zeros(n, dtype=np.int64), (~mutual).sum(axis=1).astype(float)
-    for record, column in np.argwhere(~mutual).tolist():
-        other = int(neighbours[record, column])
-        own[record] += table.get((min(record, other), max(record, other)), 0)
-    rate = own.sum() / max(1.0, ways.sum())
-    enough = rate * ways > 5
-    return own[enough], ways[enough]
-
-
-def _neighbours(
-    points: Points, places: FloatArray, pairs: IntArray, counts: IntArray
-) -> tuple[IntArray, int, bool]:
-    """Return the neighbours of each record, nearest first, and how many of them explain the segments.
-
-    SMOTE may have seen the table's own units or scaled columns; the metric that needs fewer neighbours is
-    taken. Also returns whether many records have several neighbours at the same distance.
-    """
-    best: tuple[int, IntArray, FloatArray] | None = None
-    sure = pairs[counts >= 2] if (counts >= 2).any() else pairs
-    for values in (places, places * points.span):
-        m = min(_MOST_NEIGHBOURS + 1, len(places))
-        found = np.empty((len(places), m), dtype=np.int64)
-
-        def store(rows: IntArray, close: IntArray, found: IntArray = found) -> None:
-            found[rows] = close
-
-        Cells(values).search(values, m, store)
-        distance = np.linalg.norm(values[found] - values[:, None], axis=2)
-        distance[found == np.arange(len(places))[:, None]] = np.inf
-        order = np.argsort(distance, axis=1)[:, : m - 1]
-        found, distance = (
-            np.take_along_axis(found, order, axis=1),
-            np.take_along_axis(distance, order, axis=1),
-        )
-        rank = np.full(len(sure), m)
-        for start, end in ((0, 1), (1, 0)):
-            place = found[sure[:, start]] == sure[:, end, None]
-            rank = np.minimum(rank, np.where(place.any(axis=1), place.argmax(axis=1) + 1, m))
-        k = int(np.sort(rank)[int(np.ceil(_COVERED * len(rank))) - 1])
-        if best is None or k < best[0]:
-            best = k, found, distance
-    assert best is not None
-    k, found, distance = best
-    k = max(1, min(k, found.shape[1]))
-    same = np.isclose(distance[:, 1:k], distance[:, : k - 1], rtol=1e-9, atol=0)
-    return found, k, bool(same.any(axis=1).mean() > _TIED)
-
-
-def _is_neighbour(neighbours: IntArray, of: IntArray) -> BoolArray:
-    """Return for each record and neighbour whether the record is among the neighbour's own."""
-    record = np.arange(len(neighbours))[:, None, None]
-    return (of[neighbours] == record).any(axis=2)
