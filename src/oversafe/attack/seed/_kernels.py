@@ -106,14 +106,14 @@ def whole_numbers(words, begin, bound, drawn):
 
 
 @compiled
-def kin_in_order(seeds, bounds, neighbors, begins, near, least, words, found):
+def kin_in_order(seeds, bounds, neighbors, begins, near, least, early, enough, words, found):
     """Find seeds under which rows in order have their kin next to them.
 
     For each way to lay out the table (``bounds``: records times neighbors; ``neighbors``; ``begins``: how many real
     rows come first) each row is made from one record. ``near`` lists rows that are near a row: real ones, or, if there
     are none, rows before it, -1 where there are fewer. A row is a hit if its record is one of those, or one of those
-    was made from its record. ``least`` says how many hits are written to ``found`` (seed, layout, hits); their number
-    is returned.
+    was made from its record. A layout is given up if the first ``early`` rows have fewer hits than ``enough``. ``least``
+    says how many hits are written to ``found`` (seed, layout, hits); their number is returned.
     """
     state = np.empty(_SIZE, np.uint32)
     n_rows, n_near = near.shape
@@ -121,7 +121,8 @@ def kin_in_order(seeds, bounds, neighbors, begins, near, least, words, found):
     count = 0
     for s in range(len(seeds)):
         start(seeds[s], state)
-        fill(state, words)
+        fill(state, words[:_SIZE])
+        filled = _SIZE
         for way in range(len(bounds)):
             largest = bounds[way] - 1
             k = neighbors[way]
@@ -134,6 +135,9 @@ def kin_in_order(seeds, bounds, neighbors, begins, near, least, words, found):
             hits = 0
             row = begin
             for i in range(len(words)):
+                if i == filled:
+                    fill(state, words[filled : filled + _SIZE])
+                    filled += _SIZE
                 value = np.int64(words[i]) & mask
                 if value > largest:
                     continue
@@ -143,7 +147,7 @@ def kin_in_order(seeds, bounds, neighbors, begins, near, least, words, found):
                         hits += 1
                         break
                 row += 1
-                if row == n_rows:
+                if row == n_rows or (row == begin + early and hits < enough[way]):
                     break
             if hits >= least[way] and count < len(found):
                 found[count, 0] = seeds[s]

@@ -19,7 +19,8 @@ _FAVOURITES = (
     *(271828, 2718281, 161803, 141421, 20000, 1000000, 424242, 8675309, 2**31 - 1, 2**31, 2**32 - 1),
     *range(1990, 2041),
 )
-_COUNTED = 100_001
+_SMALL, _COUNTED = 10_000, 100_001
+_RECENT = 2015, 2030
 _FIRST_DAY, _LAST_DAY = "1990-01-01", "2040-12-31"
 
 
@@ -38,7 +39,10 @@ def usual_seeds() -> IntArray:
         month * 10_000 + day * 100 + short,
         np.unique(year * 100 + month),
     )
-    seeds = np.concatenate([np.array(_FAVOURITES), np.arange(_COUNTED), *dates])
+    recent = dates[0][(year >= _RECENT[0]) & (year <= _RECENT[1])]
+    seeds = np.concatenate(
+        [np.array(_FAVOURITES), np.arange(_SMALL), recent, np.arange(_COUNTED), *dates]
+    )
     return seeds[np.sort(np.unique(seeds, return_index=True)[1])]
 
 

@@ -22,6 +22,8 @@ _WRITTEN = 9
 _GRID = 1e-6
 # Values that contradict the draws, as a share; with more they follow from something else.
 _WRONG = 0.02
+# One way to write numbers fits better than another if so many fewer values contradict it.
+_CLEAR = 4
 # Sweeps over the rows, and rows times records that are compared to name neighbors.
 _SWEEPS, _COMPARED = 30, 100_000_000
 # A value without a grid is known if it is within so much of its column's range.
@@ -134,6 +136,7 @@ def _solved(
     n_base: int,
     *,
     closed: bool = False,
+    patient: bool = False,
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Return the bounds of each record, and which values cannot be reconciled with the draws."""
     m = made.shape[1]
@@ -148,7 +151,7 @@ def _solved(
         changed = _kernels.squeeze(
             pairs.share, low, high, pairs.first, pairs.base, rec_low, rec_high, other_low, other_high, step, dead
         )
-        if dead.mean() > _WRONG or (not changed and sweep):
+        if (dead.mean() > _WRONG and not patient) or (not changed and sweep):
             break
         if closed:
             counts = _kernels.name_neighbors(pairs.base, rec_low, rec_high, other_low, other_high, slack)
@@ -183,19 +186,23 @@ def _written(
         ways = [(low[:, j], high[:, j])]
         if whole[j]:
             ways.append((made[:, j] - (made[:, j] <= 0), made[:, j] + (made[:, j] >= 0)))
+            ways.append((np.minimum(ways[0][0], ways[1][0]), np.maximum(ways[0][1], ways[1][1])))
         shown = decimals_of(known[:, j]) if known is not None and len(known) else None
         fits = []
-        for one, (below, above) in enumerate(ways):
-            rec_low, rec_high, dead = _solved(
-                made[:, [j]], below[:, None], above[:, None], np.zeros(1), pairs, n_base
-            )
+        for below, above in ways:
+            cells = made[:, [j]], below[:, None], above[:, None]
+            rec_low, rec_high, dead = _solved(*cells, np.zeros(1), pairs, n_base, patient=len(ways) > 1)
             most = _WRITTEN if exact[j] else min(int(decimals[j]), _WRITTEN)
             grid, p = _grid(rec_low[~dead], rec_high[~dead], most)
             if shown is not None and shown <= _WRITTEN and _share_off(rec_low[~dead], rec_high[~dead], shown) <= _WRONG:
                 # So many real rows lie on this grid, and none off it.
                 grid, p = 10.0**-shown, min(p if grid == 10.0**-shown else 1.0, 1.0 / (len(known) + 1))
-            fits.append((dead.mean(), one, grid, p, below, above))
-        _, _, step[j], p_grid[j], low[:, j], high[:, j] = min(fits, key=lambda fit: fit[:2])
+            on_grid = _solved(*cells, np.array([grid]), pairs, n_base, patient=True)[2] if len(ways) > 1 else dead
+            fits.append((int(dead.sum() + on_grid.sum()), grid, p, below, above))
+        wrong = np.array([fit[0] for fit in fits])
+        # Rounded or cut off: what fits by far better, or either.
+        best = int(wrong.argmin()) if len(fits) == 1 or wrong[:2].min() + _CLEAR <= wrong[:2].max() else 2
+        _, step[j], p_grid[j], low[:, j], high[:, j] = fits[best]
         if exact[j] and not step[j]:
             # Exact numbers need no grid.
             p_grid[j] = 0.0

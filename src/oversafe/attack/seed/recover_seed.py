@@ -55,8 +55,10 @@ _EQUAL = 1e-6
 _DEEP = 1_000_000
 # Numbers of records that are tried where it is not known.
 _MOST_RECORDS = 1_500
-# By shares, by the lines of another attack, and by order.
-_SEARCHES = 3
+# By shares, by the lines of another attack, and by order with two sets of layouts.
+_SEARCHES = 4
+# The release alone shows that a record follows if it is wrong with no more than this probability.
+_CERTAIN = 1e-3
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,7 @@ class RecoverSeed(Attack):
     k_neighbors: int = 5
     time_limit: float | None = None
     max_rows: int = 1_000
-    max_work: float = 2e9
+    max_work: float = 1e9
 
     def run(self, X: Any, real: Any = None, *, known: Any = None, reconstruction: Any = None) -> SeedResult:
         """Try seeds on the released rows of one class.
@@ -239,7 +241,7 @@ class RecoverSeed(Attack):
                 "p_wrong": p_wrong,
                 "rows": claims.rows,
                 "found_by": list(claims.how),
-                "columns_read": (~np.isnan(claims.records)).sum(axis=1),
+                "columns_read": np.where(p_wrong <= _CERTAIN, (~np.isnan(claims.records)).sum(axis=1), 0),
             }
         )
         if real is None:
@@ -291,13 +293,15 @@ class RecoverSeed(Attack):
             origin = origin_of(match, shares, draws, len(values), level)
             claims = _joined(_certified(shares, draws), self._followed(given, values, columns, known, match, origin))
             return _corrected(match), origin, claims, count
-        if ordered:
-            layouts = self._layouts(len(values))
-            match, count = by_order(values, self._plan(), layouts, self.max_work, level)
+        for layouts in self._layouts(len(values)) if ordered else ():
+            match, count = by_order(values, self._plan(), layouts, 0.5 * self.max_work, level)
             tried = max(tried, count)
             if match is not None:
                 layout = layouts[match.way]
-                origin = Origin("SMOTE", layout, len(values) - layout.begin, True)
+                some = self.n_real is not None and layout.n_base < self.n_real
+                origin = Origin(
+                    "BorderlineSMOTE" if some else "SMOTE", layout, len(values) - layout.begin, True
+                )
                 followed = self._followed(given, values, columns, known, match, origin)
                 return _corrected(match), origin, _joined(nothing, followed), count
         return None, Origin(""), nothing, tried
@@ -337,12 +341,14 @@ class RecoverSeed(Attack):
         p_value = np.where(np.isnan(places), 1.0, 0.0)
         yield between(values, row, segments[row], places, p_value, np.nan_to_num(error))
 
-    def _layouts(self, n_rows: int) -> list[Layout]:
-        k = self.k_neighbors
+    def _layouts(self, n_rows: int) -> Iterator[list[Layout]]:
+        """Yield how the table may have been made; BorderlineSMOTE takes some of the records only."""
+        k, most = self.k_neighbors, min(4 * n_rows, _MOST_RECORDS) + 1
         if self.n_real is not None:
             begins = (0, self.n_real) if self.n_real < n_rows else (0,)
-            return [Layout(self.n_real, k, begin) for begin in begins if self.n_real > 1]
-        return [Layout(n, k, 0) for n in range(k + 1, min(4 * n_rows, _MOST_RECORDS) + 1)]
+            yield [Layout(self.n_real, k, begin) for begin in begins if self.n_real > 1]
+            most = min(most, self.n_real)
+        yield [Layout(n, k, 0) for n in range(k + 1, most)]
 
     def _followed(
         self,
@@ -440,10 +446,12 @@ def _like(table: Any, given: pd.DataFrame, prepared: Prepared, columns: IntArray
 
 def _certified(shares: Shares, draws: Draws) -> _Claims:
     """Return the records at the ends of rows whose share was drawn: only the true ends give that."""
-    # Beyond a record, as SVMSMOTE goes, the other end is on the far side of it.
-    ends = np.concatenate([draws.base, draws.other[~draws.beyond]])
+    # Where rows lie beyond a record, as SVMSMOTE's do, the other end is no record. If the steps to the neighbor are all
+    # even, half a number looks like a whole one, so that no row shows its other end there.
+    between_two = ~draws.beyond & ~draws.beyond.any()
+    ends = np.concatenate([draws.base, draws.other[between_two]])
     log_chance = np.zeros(len(shares.records))
-    np.add.at(log_chance, ends, np.log(np.concatenate([draws.chance, draws.chance[~draws.beyond]])))
+    np.add.at(log_chance, ends, np.log(np.concatenate([draws.chance, draws.chance[between_two]])))
     which = np.unique(ends)
     stated = shares.p_value[which]
     records = shares.records[which].copy()

@@ -27,10 +27,16 @@ _BITS = 18
 _MATCHED_BY_CHANCE = 0.02
 # A part of a stream has so many doubles of rows whose share is known.
 _IN_A_PART = 20
+# At least so many of the rows are made.
+_SMALLEST_SHARE = 0.25
 # Making a word and throwing it away takes so much less than looking at it.
 _SKIPPED = 0.35
 # Rows whose order is looked at, so that many are made from the same records as others; and near rows of each.
 _FEWEST_ROWS, _MOST_ROWS, _PAIRS, _NEAR = 300, 3_000, 100, 3
+# Rows after which most layouts are given up.
+_EARLY = 100
+# Comparing a row with those near it takes so much more than looking at a word.
+_COMPARING = 5.0
 # Matches that are worth a list.
 _MOST_FOUND = 1_000
 
@@ -167,10 +173,13 @@ def parts_of(n_rows: int, n_shares: int, more: int) -> tuple[IntArray, int]:
     more : int
         How many words behind these are looked at.
     """
-    length = _blocks(2.0 * _IN_A_PART * n_rows / max(n_shares, 1))
-    last = _blocks(2.0 * n_rows + 6 * np.sqrt(n_rows) + 64)
+    length = max(_blocks(2.0 * _IN_A_PART * n_rows / max(n_shares, 1)), 2 * BLOCK)
+    last = int(2.05 * n_rows + 6 * np.sqrt(n_rows)) // BLOCK * BLOCK
+    if last <= length:
+        # All of a small table is one part.
+        last, length = 0, max(length, _blocks(4.0 * n_rows + 6 * np.sqrt(n_rows) + 64))
     ladder, at = [last], float(last)
-    while at > length:
+    while at > max(length, _SMALLEST_SHARE * last):
         at /= 1.4
         ladder.append(int(at) // BLOCK * BLOCK)
     # Later doubles of a table take 2 n words, and n is seldom less than a third of the rows.
@@ -217,7 +226,7 @@ def by_shares(shares: Shares, n_rows: int, plan: Plan, work: float, level: float
         _kernels.scan(seeds, begins, words, low, high, table, np.uint32(32 - _BITS), counts)
         s, part, _ = np.unravel_index(int(counts.argmax()), counts.shape)
         most = int(counts.max())
-        p = min(1.0, planned * float(binom.sf(most - 1, doubles, chance)))
+        p = _at_most_one(planned * float(binom.sf(most - 1, doubles, chance)))
         return SeedMatch(int(seeds[s]), most, doubles * chance, p, part=int(begins[part]))
 
     for number, seeds in enumerate(plan.portions):
@@ -305,18 +314,28 @@ def by_order(
             k = np.array([layouts[n].k for n in numbers], dtype=np.int64)
             bounds = k * np.array([layouts[n].n_base for n in numbers], dtype=np.int64)
             begins = np.full(len(numbers), begin, dtype=np.int64)
-            count = _kernels.kin_in_order(seeds, bounds, k, begins, near, least, words, found)
-            work -= len(seeds) * (len(words) + len(numbers) * 2 * made)
+            early = min(_EARLY, made)
+            # The true seed has far more hits than chance; a layout that cannot have enough is given up early.
+            enough = np.floor(expected * early / made).astype(np.int64) + 1
+            count = _kernels.kin_in_order(
+                seeds, bounds, k, begins, near, least, early, enough, words, found
+            )
+            work -= len(seeds) * (BLOCK + _COMPARING * len(numbers) * early)
             for seed, way, hits in found[:count].tolist():
                 one = log_bound(hits, float(expected[way])), seed, int(numbers[way]), hits, float(expected[way])
                 best = min(best, one) if best else one
         tried += len(seeds)
         if best is not None:
-            p = min(1.0, planned * float(np.exp(best[0])))
+            p = _at_most_one(planned * float(np.exp(best[0])))
             return SeedMatch(best[1], best[3], best[4], p, way=best[2]), tried
         if work <= 0:
             break
     return None, tried
+
+
+def _at_most_one(p: float) -> float:
+    # Smaller ones are no floats any more, and are not 0.
+    return min(1.0, max(p, 1e-300))
 
 
 def _least_hits(expected: float, log_p: float) -> int:
