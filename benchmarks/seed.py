@@ -55,7 +55,13 @@ TEST: dict[str, Any] = {
 }
 # Usual ones, and such as nobody tries.
 DEVELOPMENT_SEEDS, TEST_SEEDS = (0, 1), (100, 101, 102)
-USED = {0: (42, 20_240_131), 1: (4_711, 83_019), 100: (2_024, 31_337), 101: (19_991_231, 7), 102: (60_606, 123_456)}
+USED = {
+    0: (42, 20_240_131),
+    1: (4_711, 83_019),
+    100: (2_024, 31_337),
+    101: (19_991_231, 7),
+    102: (60_606, 123_456),
+}
 UNUSUAL = 2_718_281_828
 SAMPLERS = {
     "SMOTE": SMOTE,
@@ -160,7 +166,9 @@ def summed(outcomes: list[tuple[Case, dict[str, Any]]]) -> dict[str, list[dict[s
         "all digits, shuffled" if case.decimals is None else f"+{case.decimals} decimals, in order"
         for case, _ in outcomes
     ]
-    frame["ratio"] = ["1:1" if case.rows is None else f"{case.rows:g} rows per record" for case, _ in outcomes]
+    frame["ratio"] = [
+        "1:1" if case.rows is None else f"{case.rows:g} rows per record" for case, _ in outcomes
+    ]
 
     def figures(group: pd.DataFrame) -> dict[str, Any]:
         used = group[group["usual"]]
@@ -214,16 +222,17 @@ def run(quick: bool, folder: Path, rounds: int | None) -> dict[str, Any]:
     numbers = DEVELOPMENT_SEEDS[:1] if quick else TEST_SEEDS[: rounds or len(TEST_SEEDS)]
     outcomes = outcomes_of(sets, numbers)
     costs = [
-        Cost(sum(outcome["seconds"] for case, outcome in outcomes if case.number == number)) for number in numbers
+        Cost(sum(outcome["seconds"] for case, outcome in outcomes if case.number == number))
+        for number in numbers
     ]
     side = Side("ours", lambda: Cost(0.0), ["oversafe", "imbalanced-learn", "numba"])
     summary = summarize("seed", [side], [costs], quick)
     summary["tables"] = storable(summed(outcomes))
     summary["notes"] = [
-        "'found': the share of the releases whose seed is one that is tried and was named. 'followed': the share of the "
-        "distinct real records of the class that follow whole with p_wrong <= .05. 'wrong': claims that equal no real row "
-        "in what they say, beside the sum of p_wrong. 'unusual': releases with a seed that is not tried; 'false': "
-        "releases for which another seed was named."
+        "'found': the share of the releases whose seed is one that is tried and was named. 'followed': the share of "
+        "the distinct real records of the class that follow whole with p_wrong <= .05. 'wrong': claims that equal no "
+        "real row in what they say, beside the sum of p_wrong. 'unusual': releases with a seed that is not tried; "
+        "'false': releases for which another seed was named."
     ]
     return summary
 

@@ -129,7 +129,7 @@ def test_whole_numbers_that_were_cut_off_give_records():
     X, y = people()
     frame = pd.DataFrame(X.astype(int), columns=list("abcdef"))
     rows = SMOTE(random_state=5).fit_resample(frame, y.astype(int))[0].iloc[len(X) :].reset_index(drop=True)
-    assert (rows.dtypes == int).all()
+    assert all(pd.api.types.is_integer_dtype(dtype) for dtype in rows.dtypes)
     result = RecoverSeed(int(y.sum())).run(rows, frame[y], known=frame[~y])
     assert result.details["seed"] == 5 and result.details["recovered"] >= 5
     assert result.details["precision"] == 1.0
@@ -198,7 +198,9 @@ def test_p_of_the_shares_is_the_binomial_tail():
     # 40 random shares and 4,000 seeds: by chance each part of a stream has as many matches as the binomial says.
     rng = np.random.default_rng(0)
     u = rng.random(40)
-    shares = Shares(np.arange(40), np.zeros((40, 2), int), u - 1e-5, u + 1e-5, np.zeros((1, 2)), np.zeros((1, 2)))
+    shares = Shares(
+        np.arange(40), np.zeros((40, 2), int), u - 1e-5, u + 1e-5, np.zeros((1, 2)), np.zeros((1, 2))
+    )
     low, high = intervals_of(shares)
     chance = (high - low).sum()
     begins, length = parts_of(40, 40, 0)
@@ -206,7 +208,9 @@ def test_p_of_the_shares_is_the_binomial_tail():
     for a, b in (np.stack([low, high], axis=1) * 2**18).astype(int).tolist():
         table[a : b + 1] = True
     counts = np.zeros((4_000, len(begins), 2), dtype=np.int64)
-    _kernels.scan(np.arange(4_000), begins, np.empty(length, np.uint32), low, high, table, np.uint32(14), counts)
+    _kernels.scan(
+        np.arange(4_000), begins, np.empty(length, np.uint32), low, high, table, np.uint32(14), counts
+    )
     expected = counts.size * (length / 2) * chance
     # Six standard deviations of a Poisson number: 2e-9.
     assert abs(counts.sum() - expected) < 6 * np.sqrt(expected) + 1

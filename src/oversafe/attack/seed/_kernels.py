@@ -73,7 +73,9 @@ def scan(seeds, begins, words, low, high, table, shift, counts):
             counts[s, part, 1] = 0
             for i in range(len(words) - 1):
                 if table[words[i] >> shift]:
-                    value = ((words[i] >> np.uint32(5)) * 67108864.0 + (words[i + 1] >> np.uint32(6))) / 2.0**53
+                    value = (
+                        (words[i] >> np.uint32(5)) * 67108864.0 + (words[i + 1] >> np.uint32(6))
+                    ) / 2.0**53
                     where = np.searchsorted(low, value, side="right") - 1
                     if where >= 0 and value <= high[where]:
                         counts[s, part, i % 2] += 1
@@ -112,8 +114,8 @@ def kin_in_order(seeds, bounds, neighbors, begins, near, least, early, enough, w
     For each way to lay out the table (``bounds``: records times neighbors; ``neighbors``; ``begins``: how many real
     rows come first) each row is made from one record. ``near`` lists rows that are near a row: real ones, or, if there
     are none, rows before it, -1 where there are fewer. A row is a hit if its record is one of those, or one of those
-    was made from its record. A layout is given up if the first ``early`` rows have fewer hits than ``enough``. ``least``
-    says how many hits are written to ``found`` (seed, layout, hits); their number is returned.
+    was made from its record. A layout is given up if the first ``early`` rows have fewer hits than ``enough``.
+    ``least`` says how many hits are written to ``found`` (seed, layout, hits); their number is returned.
     """
     state = np.empty(_SIZE, np.uint32)
     n_rows, n_near = near.shape
@@ -161,9 +163,9 @@ def kin_in_order(seeds, bounds, neighbors, begins, near, least, early, enough, w
 def squeeze(share, low, high, first, base, rec_low, rec_high, other_low, other_high, step, dead):
     """Narrow what the records and their neighbors may be, from rows that are (1 - u) record + u neighbor.
 
-    Rows ``first[g]`` to ``first[g + 1]`` are between the record ``base[g]`` and one neighbor. All bounds are by column;
-    ``low`` and ``high`` are those of the rows. ``step`` is the grid of each column, 0 without one. Where nothing is left
-    the value is put into ``dead`` and left alone. Returns whether anything became narrower.
+    Rows ``first[g]`` to ``first[g + 1]`` are between the record ``base[g]`` and one neighbor. All bounds are by
+    column; ``low`` and ``high`` are those of the rows. ``step`` is the grid of each column, 0 without one. Where
+    nothing is left the value is put into ``dead`` and left alone. Returns whether anything became narrower.
     """
     changed = False
     for j in range(low.shape[1]):

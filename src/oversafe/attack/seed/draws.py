@@ -1,9 +1,9 @@
 """What each row of a table was made with, once the seed is known: which draw, from which record, with which number.
 
-imbalanced-learn's samplers read their stream so: SMOTE, BorderlineSMOTE, KMeansSMOTE (each cluster anew) and SMOTENC draw for
-n rows n whole numbers below records times neighbors, which name record and neighbor, and then n doubles. ADASYN draws
-whole numbers below the neighbors and then doubles; its records come in order. SVMSMOTE does what SMOTE does twice, with the same
-seed, and the second time goes half a double beyond the record.
+imbalanced-learn's samplers read their stream so: SMOTE, BorderlineSMOTE, KMeansSMOTE (each cluster anew) and SMOTENC
+draw for n rows n whole numbers below records times neighbors, which name record and neighbor, and then n doubles.
+ADASYN draws whole numbers below the neighbors and then doubles; its records come in order. SVMSMOTE does what SMOTE
+does twice, with the same seed, and the second time goes half a double beyond the record.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from oversafe.attack.seed import _kernels
 from oversafe.attack.seed.search import (
     FloatArray,
     IntArray,
@@ -177,7 +176,9 @@ def _sizes(draws: Draws, n_rows: int) -> list[tuple[int, IntArray]]:
     return [(k, likely[likely > k]) for k in NEIGHBORS]
 
 
-def _made(words: NDArray[np.uint32], bound: int, draws: Draws, n_rows: int) -> list[tuple[int, IntArray, int]]:
+def _made(
+    words: NDArray[np.uint32], bound: int, draws: Draws, n_rows: int
+) -> list[tuple[int, IntArray, int]]:
     """Return how many rows may have been made with whole numbers below a bound, these, and where the doubles begin."""
     largest = bound - 1
     masked = words & np.uint32((1 << largest.bit_length()) - 1)
@@ -207,10 +208,8 @@ def _adasyn(words: NDArray[np.uint32], draws: Draws, n_rows: int, level: float) 
     often = np.bincount(base)[base] / max(1, len(base))
     if log_bound(hits, float(often.sum())) > np.log(level):
         return None
-    for k in NEIGHBORS:
-        for n_made, _, begin in reversed(_made(words, k, draws, n_rows) if k > 1 else []):
-            return Origin("ADASYN", None, n_made, None)
-    return Origin("ADASYN")
+    fits = [made for k in NEIGHBORS if k > 1 for made in _made(words, k, draws, n_rows)[-1:]]
+    return Origin("ADASYN", None, fits[0][0] if fits else 0)
 
 
 def _order(draws: Draws, shares: Shares, begin: int = 0) -> tuple[bool | None, int]:

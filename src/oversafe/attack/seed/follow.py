@@ -94,9 +94,9 @@ def follow(
     found = _solved(made, low, high, step, pairs, layout.n_base, closed=closed)
     rec_low, rec_high, dead = found
     span = np.ptp(values, axis=0)
-    known = ~dead & (rec_high - rec_low <= np.where(step > 0, 1e-6 * step, _EQUAL * span))
+    told: BoolArray = ~dead & (rec_high - rec_low <= np.where(step > 0, 1e-6 * step, _EQUAL * span))
     # A column that never changes is the same in all records.
-    known |= span == 0
+    told |= span == 0
     middle = 0.5 * (rec_low + rec_high)
     with np.errstate(divide="ignore", invalid="ignore"):
         decimals = np.where(step > 0, np.rint(-np.log10(step)), 15).astype(np.int64)
@@ -106,8 +106,8 @@ def follow(
     from_each = np.bincount(pairs.base, np.diff(pairs.first), minlength=layout.n_base).astype(np.int64)
     touched = from_each > 0
     impossible = dead[touched].mean(axis=0) if touched.any() else np.ones(values.shape[1])
-    p_value = np.broadcast_to(np.minimum(1.0, p_grid + impossible), known.shape)
-    records = np.where(known & (impossible <= _WRONG) & touched[:, None], middle, np.nan)
+    p_value = np.broadcast_to(np.minimum(1.0, p_grid + impossible), told.shape)
+    records = np.where(told & (impossible <= _WRONG) & touched[:, None], middle, np.nan)
     share = float(impossible.mean()) if len(impossible) else 1.0
     return Followed(records, np.where(np.isnan(records), 1.0, p_value), share, from_each)
 
@@ -144,26 +144,30 @@ def _solved(
     rec_low, rec_high = np.tile(least, (n_base, 1)), np.tile(most, (n_base, 1))
     other_low, other_high = np.tile(least, (len(pairs.base), 1)), np.tile(most, (len(pairs.base), 1))
     dead = np.zeros((n_base, m), dtype=bool)
-    low, high = low[pairs.order], high[pairs.order]
+    below, above = low[pairs.order], high[pairs.order]
     slack = 1e-9 * (most - least) + 1e-12
     closed = closed and n_base * len(pairs.base) <= _COMPARED
     for sweep in range(_SWEEPS):
         changed = _kernels.squeeze(
-            pairs.share, low, high, pairs.first, pairs.base, rec_low, rec_high, other_low, other_high, step, dead
+            pairs.share,
+            below,
+            above,
+            pairs.first,
+            pairs.base,
+            rec_low,
+            rec_high,
+            other_low,
+            other_high,
+            step,
+            dead,
         )
         if (dead.mean() > _WRONG and not patient) or (not changed and sweep):
             break
         if closed:
             counts = _kernels.name_neighbors(pairs.base, rec_low, rec_high, other_low, other_high, slack)
             if (counts == 0).mean() > _WRONG:
-                return _solved(made, *(_unsorted(x, pairs) for x in (low, high)), step, pairs, n_base)
+                return _solved(made, low, high, step, pairs, n_base)
     return rec_low, rec_high, dead
-
-
-def _unsorted(rows: FloatArray, pairs: _Pairs) -> FloatArray:
-    result = np.empty_like(rows)
-    result[pairs.order] = rows
-    return result
 
 
 def _written(
@@ -174,7 +178,8 @@ def _written(
     pairs: _Pairs,
     n_base: int,
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return the bounds of each cell, the grid of each column (0 without one), and how probable it is that it is wrong."""
+    """Return the bounds of each cell, and of each column the grid (0 without one) and how probably it is wrong."""
+    real = np.zeros((0, values.shape[1])) if known is None else known
     decimals = np.array([decimals_of(values[:, j]) for j in range(values.shape[1])])
     # Where one column is written in full, all are, but for those that were cut off.
     exact = (decimals > _WRITTEN) | ((decimals.max(initial=0) > _WRITTEN) & ~whole)
@@ -187,17 +192,23 @@ def _written(
         if whole[j]:
             ways.append((made[:, j] - (made[:, j] <= 0), made[:, j] + (made[:, j] >= 0)))
             ways.append((np.minimum(ways[0][0], ways[1][0]), np.maximum(ways[0][1], ways[1][1])))
-        shown = decimals_of(known[:, j]) if known is not None and len(known) else None
+        shown = decimals_of(real[:, j]) if len(real) else None
         fits = []
         for below, above in ways:
             cells = made[:, [j]], below[:, None], above[:, None]
             rec_low, rec_high, dead = _solved(*cells, np.zeros(1), pairs, n_base, patient=len(ways) > 1)
             most = _WRITTEN if exact[j] else min(int(decimals[j]), _WRITTEN)
             grid, p = _grid(rec_low[~dead], rec_high[~dead], most)
-            if shown is not None and shown <= _WRITTEN and _share_off(rec_low[~dead], rec_high[~dead], shown) <= _WRONG:
+            if (
+                shown is not None
+                and shown <= _WRITTEN
+                and _share_off(rec_low[~dead], rec_high[~dead], shown) <= _WRONG
+            ):
                 # So many real rows lie on this grid, and none off it.
-                grid, p = 10.0**-shown, min(p if grid == 10.0**-shown else 1.0, 1.0 / (len(known) + 1))
-            on_grid = _solved(*cells, np.array([grid]), pairs, n_base, patient=True)[2] if len(ways) > 1 else dead
+                grid, p = 10.0**-shown, min(p if grid == 10.0**-shown else 1.0, 1.0 / (len(real) + 1))
+            on_grid = (
+                _solved(*cells, np.array([grid]), pairs, n_base, patient=True)[2] if len(ways) > 1 else dead
+            )
             fits.append((int(dead.sum() + on_grid.sum()), grid, p, below, above))
         wrong = np.array([fit[0] for fit in fits])
         # Rounded or cut off: what fits by far better, or either.
@@ -216,14 +227,15 @@ def _share_off(low: FloatArray, high: FloatArray, decimals: int) -> float:
 
 
 def _grid(low: FloatArray, high: FloatArray, decimals: int) -> tuple[float, float]:
-    """Return the coarsest power of ten on which all values may lie, 0 without one, and how probable that is by chance."""
+    """Return the coarsest power of ten on which all values may lie, 0 without one, and the chance of that."""
     for count in range(decimals + 1):
         step = 10.0**-count
         width = (high - low) / step
         narrow = width < 1
         off = np.floor(high / step + 1e-6) < np.ceil(low / step - 1e-6)
         if narrow.any() and off.sum() <= _WRONG * narrow.sum():
-            chance = _chance(low, high, step)
+            # Several grids are tried.
+            chance = (decimals + 1) * _chance(low, high, step)
             if chance <= _GRID:
                 return step, chance
     # Nothing shows that real values have fewer decimals than released ones.

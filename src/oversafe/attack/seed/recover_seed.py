@@ -51,7 +51,7 @@ _AT_ONCE = 500
 _FEWEST = 3
 # Real values equal to this share of their column's range are equal.
 _EQUAL = 1e-6
-# Words of the streams of the likeliest seeds that are tried beyond what SMOTE takes: something else may have drawn first.
+# Words of the likeliest seeds that are tried beyond what SMOTE takes: something else may have drawn first.
 _DEEP = 1_000_000
 # Numbers of records that are tried where it is not known.
 _MOST_RECORDS = 1_500
@@ -102,8 +102,8 @@ class RecoverSeed(Attack):
     Who writes ``SMOTE(random_state=42)`` tells everybody which random numbers were used. Two things show that a seed is
     the right one:
 
-    - **Shares.** A row that can be decoded lies at the share u between two records, and u is one of the doubles that the
-      sampler drew. The rows may be shuffled.
+    - **Shares.** A row that can be decoded lies at the share u between two records, and u is one of the doubles that
+      the sampler drew. The rows may be shuffled.
     - **Order.** If the rows stand in the order in which they were made, the seed says which rows were made from the
       same record, and they lie near one another. The rows may be rounded, to whole numbers too.
 
@@ -126,13 +126,13 @@ class RecoverSeed(Attack):
     Notes
     -----
     Under a wrong seed the numbers drawn have nothing to do with the rows. So p is exact or a bound whatever the rows
-    are: a binomial tail for the shares, and for the order Chernoff's bound, because given all rows before it a row is from
-    the same record as one of three near ones with a probability of at most three over the number of records. It is
-    multiplied by all the seeds on the list, all parts of their streams and all layouts. A seed is named if p is at
+    are: a binomial tail for the shares, and for the order Chernoff's bound, because given all rows before it a row is
+    from the same record as one of three near ones with a probability of at most three over the number of records. It
+    is multiplied by all the seeds on the list, all parts of their streams and all layouts. A seed is named if p is at
     most 1e-6.
 
-    imbalanced-learn begins each class anew with a whole number as ``random_state``; a ``RandomState`` goes on from class
-    to class. For the likeliest seeds the next million words of the stream are tried too.
+    imbalanced-learn begins each class anew with a whole number as ``random_state``; a ``RandomState`` goes on from
+    class to class. For the likeliest seeds the next million words of the stream are tried too.
 
     See Also
     --------
@@ -291,7 +291,9 @@ class RecoverSeed(Attack):
                 continue
             draws = draws_of(match, shares, len(values))
             origin = origin_of(match, shares, draws, len(values), level)
-            claims = _joined(_certified(shares, draws), self._followed(given, values, columns, known, match, origin))
+            claims = _joined(
+                _certified(shares, draws), self._followed(given, values, columns, known, match, origin)
+            )
             return _corrected(match), origin, claims, count
         for layouts in self._layouts(len(values)) if ordered else ():
             match, count = by_order(values, self._plan(), layouts, 0.5 * self.max_work, level)
@@ -371,12 +373,16 @@ class RecoverSeed(Attack):
 
     def run_on(self, tables: ClassTables, earlier: Earlier) -> SeedResult | None:
         """Run it on the released rows, and count the records that are real where that is known."""
-        own = self if tables.real is None else self.__class__(
-            len(tables.real),
-            k_neighbors=self.k_neighbors,
-            time_limit=self.time_limit,
-            max_rows=self.max_rows,
-            max_work=self.max_work,
+        own = (
+            self
+            if tables.real is None
+            else self.__class__(
+                len(tables.real),
+                k_neighbors=self.k_neighbors,
+                time_limit=self.time_limit,
+                max_rows=self.max_rows,
+                max_work=self.max_work,
+            )
         )
         result = own.run(tables.release, real=tables.truth, reconstruction=earlier.get("computed"))
         return result if result.details["tested"] else None
@@ -402,7 +408,10 @@ class RecoverSeed(Attack):
             if result.details.get("risk_basis") == "recall"
             else "released rows made from a record that follows"
         )
-        return [SuccessRate(label, result.risk, result.interval, "attack"), SuccessRate("guessing", 0.0, None)]
+        return [
+            SuccessRate(label, result.risk, result.interval, "attack"),
+            SuccessRate("guessing", 0.0, None),
+        ]
 
 
 def _corrected(match: SeedMatch) -> SeedMatch:

@@ -192,7 +192,9 @@ def parts_of(n_rows: int, n_shares: int, more: int) -> tuple[IntArray, int]:
     return np.array(begins, dtype=np.int64), length
 
 
-def by_shares(shares: Shares, n_rows: int, plan: Plan, work: float, level: float) -> tuple[SeedMatch | None, int]:
+def by_shares(
+    shares: Shares, n_rows: int, plan: Plan, work: float, level: float
+) -> tuple[SeedMatch | None, int]:
     """Return the seed whose doubles match the shares of rows, if one does, and how many seeds were tried.
 
     Parameters
@@ -265,14 +267,14 @@ def nearest_before(values: FloatArray, begin: int = 0) -> IntArray:
 
 
 def log_bound(hits: float, expected: float) -> float:
-    """Return the log of a bound on the probability of so many hits, each with its chance given all before (Chernoff)."""
+    """Return the log of Chernoff's bound on the probability of so many hits, each with its chance given all before."""
     return min(0.0, hits - expected + hits * np.log(expected / hits)) if hits > expected else 0.0
 
 
 def by_order(
     values: FloatArray, plan: Plan, layouts: Sequence[Layout], work: float, level: float
 ) -> tuple[SeedMatch | None, int]:
-    """Return the seed and the layout under which rows in order lie near their kin, if any, and how many seeds were tried.
+    """Return the seed and layout under which rows in order lie near their kin, if any, and how many seeds were tried.
 
     Under a wrong seed the record that a row is made from is drawn at random. So, whatever the rows are and given all
     rows before it, a row has a hit with a chance of at most its near rows over the number of records.
@@ -317,12 +319,16 @@ def by_order(
             early = min(_EARLY, made)
             # The true seed has far more hits than chance; a layout that cannot have enough is given up early.
             enough = np.floor(expected * early / made).astype(np.int64) + 1
-            count = _kernels.kin_in_order(
-                seeds, bounds, k, begins, near, least, early, enough, words, found
-            )
+            count = _kernels.kin_in_order(seeds, bounds, k, begins, near, least, early, enough, words, found)
             work -= len(seeds) * (BLOCK + _COMPARING * len(numbers) * early)
             for seed, way, hits in found[:count].tolist():
-                one = log_bound(hits, float(expected[way])), seed, int(numbers[way]), hits, float(expected[way])
+                one = (
+                    log_bound(hits, float(expected[way])),
+                    seed,
+                    int(numbers[way]),
+                    hits,
+                    float(expected[way]),
+                )
                 best = min(best, one) if best else one
         tried += len(seeds)
         if best is not None:

@@ -49,7 +49,12 @@ class Shares:
     def take(self, chosen: IntArray) -> Shares:
         """Return some of the rows."""
         return Shares(
-            self.row[chosen], self.ends[chosen], self.low[chosen], self.high[chosen], self.records, self.p_value
+            self.row[chosen],
+            self.ends[chosen],
+            self.low[chosen],
+            self.high[chosen],
+            self.records,
+            self.p_value,
         )
 
 
@@ -86,7 +91,9 @@ def between(
     error : array (r, m), optional
         How much each value of a record may be off; nothing by default.
     """
-    written = Precision.of(released).errors(released)[row] if len(released) else np.zeros((0, released.shape[1]))
+    written = (
+        Precision.of(released).errors(released)[row] if len(released) else np.zeros((0, released.shape[1]))
+    )
     first, second = records[ends[:, 0]], records[ends[:, 1]]
     slack = written.copy()
     if error is not None:
