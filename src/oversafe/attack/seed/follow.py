@@ -145,7 +145,7 @@ def _solved(
     other_low, other_high = np.tile(least, (len(pairs.base), 1)), np.tile(most, (len(pairs.base), 1))
     dead = np.zeros((n_base, m), dtype=bool)
     below, above = low[pairs.order], high[pairs.order]
-    slack = 1e-9 * (most - least) + 1e-12
+    slack = 1e-9 * (most - least)
     closed = closed and n_base * len(pairs.base) <= _COMPARED
     for sweep in range(_SWEEPS):
         changed = _kernels.squeeze(
@@ -183,10 +183,13 @@ def _written(
     decimals = np.array([decimals_of(values[:, j]) for j in range(values.shape[1])])
     # Where one column is written in full, all are, but for those that were cut off.
     exact = (decimals > _WRITTEN) | ((decimals.max(initial=0) > _WRITTEN) & ~whole)
-    half = np.where(exact, Precision.of(values).errors(made), 0.5 * 10.0 ** -np.minimum(decimals, _WRITTEN))
+    # Files of so many significant digits have fewer decimals where values are larger.
+    half = np.maximum(
+        Precision.of(values).errors(made), np.where(exact, 0.0, 0.5 * 10.0 ** -np.minimum(decimals, _WRITTEN))
+    )
     half = half * (1 + 1e-9) + 2.0**-51 * (np.abs(made) + np.ptp(values, axis=0))
     low, high = made - half, made + half
-    step, p_grid = np.zeros(values.shape[1]), np.ones(values.shape[1])
+    step, p_grid, reach = np.zeros(values.shape[1]), np.ones(values.shape[1]), np.ptp(values, axis=0)
     for j in range(values.shape[1]):
         ways = [(low[:, j], high[:, j])]
         if whole[j]:
@@ -198,10 +201,11 @@ def _written(
             cells = made[:, [j]], below[:, None], above[:, None]
             rec_low, rec_high, dead = _solved(*cells, np.zeros(1), pairs, n_base, patient=len(ways) > 1)
             most = _WRITTEN if exact[j] else min(int(decimals[j]), _WRITTEN)
-            grid, p = _grid(rec_low[~dead], rec_high[~dead], most)
+            grid, p = _grid(rec_low[~dead], rec_high[~dead], most, reach[j])
             if (
                 shown is not None
                 and shown <= _WRITTEN
+                and 10.0**-shown <= reach[j]
                 and _share_off(rec_low[~dead], rec_high[~dead], shown) <= _WRONG
             ):
                 # So many real rows lie on this grid, and none off it.
@@ -226,10 +230,13 @@ def _share_off(low: FloatArray, high: FloatArray, decimals: int) -> float:
     return float(off.mean()) if len(off) else 0.0
 
 
-def _grid(low: FloatArray, high: FloatArray, decimals: int) -> tuple[float, float]:
+def _grid(low: FloatArray, high: FloatArray, decimals: int, reach: float) -> tuple[float, float]:
     """Return the coarsest power of ten on which all values may lie, 0 without one, and the chance of that."""
     for count in range(decimals + 1):
         step = 10.0**-count
+        if step > reach:
+            # All values would be one.
+            continue
         width = (high - low) / step
         narrow = width < 1
         off = np.floor(high / step + 1e-6) < np.ceil(low / step - 1e-6)
@@ -240,6 +247,8 @@ def _grid(low: FloatArray, high: FloatArray, decimals: int) -> tuple[float, floa
                 return step, chance
     # Nothing shows that real values have fewer decimals than released ones.
     step = 10.0**-decimals
+    if step > reach:
+        return 0.0, 1.0
     return (step, _chance(low, high, step)) if _share_off(low, high, decimals) <= _WRONG else (0.0, 1.0)
 
 
