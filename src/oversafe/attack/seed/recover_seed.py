@@ -47,6 +47,8 @@ LEVEL = 1e-6
 _CLAIMED = 0.05
 # Seeds that are tried together.
 _AT_ONCE = 500
+# Rows that are decoded before a seed is known.
+_FIRST_ROWS = 250
 # The shares of so few rows do not show a seed.
 _FEWEST = 3
 # Real values equal to this share of their column's range are equal.
@@ -119,7 +121,7 @@ class RecoverSeed(Attack):
     time_limit : float, optional
         Seconds to go on with seeds above 100,000 if none of the usual ones fits.
     max_rows : int
-        How many rows are decoded.
+        How many rows are decoded once the seed is known; it shows in the first 250.
     max_work : float
         Random numbers to look at, in each search.
 
@@ -282,13 +284,16 @@ class RecoverSeed(Attack):
         if len(values) < _FEWEST or not m or not np.ptp(values, axis=0).any():
             return None, Origin(""), nothing, 0
         level = LEVEL / _SEARCHES
-        for shares in self._shares(values, columns, known, reconstruction):
+        for number, shares in enumerate(self._shares(values, columns, known, reconstruction)):
             if len(shares) < _FEWEST:
                 continue
             match, count = by_shares(shares, len(values), self._plan(), self.max_work, level)
             tried = max(tried, count)
             if match is None:
                 continue
+            if number == 0 and len(values) > _FIRST_ROWS:
+                # With the seed known it is worth the time to decode more of them.
+                shares = self._decoded(values, known, self.max_rows)
             draws = draws_of(match, shares, len(values))
             origin = origin_of(match, shares, draws, len(values), level)
             claims = _joined(
@@ -327,9 +332,11 @@ class RecoverSeed(Attack):
         self, values: FloatArray, columns: IntArray, known: FloatArray | None, reconstruction: Any
     ) -> Iterator[Shares]:
         """Yield the shares of rows: by grids, then by the lines of another attack."""
-        some = np.sort(np.random.default_rng(0).permutation(len(values))[: self.max_rows])
-        found = read_shares(values[some], known)
-        yield Shares(some[found.row], found.ends, found.low, found.high, found.records, found.p_value)
+        few = self._decoded(values, known, _FIRST_ROWS)
+        yield few
+        if len(few) < _FEWEST and known is None and self.max_rows > _FIRST_ROWS:
+            # More rows may show the grids.
+            yield self._decoded(values, known, self.max_rows)
         segments = getattr(reconstruction, "_segments", None)
         if segments is None or len(segments) != len(values) or not len(reconstruction.support):
             return
@@ -342,6 +349,13 @@ class RecoverSeed(Attack):
         row = np.flatnonzero((segments >= 0).all(axis=1) & (segments[:, 0] != segments[:, 1]))
         p_value = np.where(np.isnan(places), 1.0, 0.0)
         yield between(values, row, segments[row], places, p_value, np.nan_to_num(error))
+
+    def _decoded(self, values: FloatArray, known: FloatArray | None, count: int) -> Shares:
+        """Return the shares of some rows, by the grids of their columns."""
+        order = np.random.default_rng(0).permutation(len(values))
+        some = np.sort(order[: min(count, self.max_rows)])
+        found = read_shares(values[some], known)
+        return Shares(some[found.row], found.ends, found.low, found.high, found.records, found.p_value)
 
     def _layouts(self, n_rows: int) -> Iterator[list[Layout]]:
         """Yield how the table may have been made; BorderlineSMOTE takes some of the records only."""
