@@ -106,6 +106,7 @@ def test_a_protector_gives_a_whole_release_or_one_sentence(name, table):
 
 ATTACKS: dict[str, Callable[[pd.DataFrame, pd.DataFrame, pd.DataFrame], Any]] = {
     "ReconSMOTE": lambda release, real, holdout: attack.ReconSMOTE(n_jobs=1).run(release, real),
+    "RecoverSeed": lambda release, real, holdout: attack.RecoverSeed(max_work=1e6).run(release, real),
     "DistinSMOTE": lambda release, real, holdout: attack.DistinSMOTE(n_jobs=1).run(release),
     "ExactCopies": lambda *tables: attack.ExactCopies().run(*tables),
     "ClosestRecord": lambda *tables: attack.ClosestRecord().run(*tables),

@@ -65,6 +65,14 @@ def copies(label, copied, total, low=0.9):
     return Finding(result, "copied.", copied if low else 0)
 
 
+def test_of_two_attacks_that_compute_records_of_a_class_the_best_is_told():
+    findings = [read_out("a", 3, [2, 2, 1]), read_out("a", 2, [2, 2])]
+    for own in (findings, findings[::-1]):
+        assert judge(own, NONE).sentence.startswith(
+            "3 real records were read out of this table with certainty, 2 of them in all 2 columns, "
+        )
+
+
 def test_the_sentence_counts_all_classes_and_the_copies():
     findings = [read_out("a", 2, [2, 2]), read_out("b", 3, [2, 2, 2]), copies("a", 7, 8), copies("b", 5, 9)]
     assert judge(findings, NONE).sentence == (

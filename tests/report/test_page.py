@@ -305,17 +305,23 @@ def test_alone_and_beside_the_real_table_the_same_is_certain(three_classes):
     beside = audit(release, "y", real=real)
     found = {f.result.details["class"]: f for f in beside.findings if f.result.name == "ReconSMOTE"}
     assert set(found) == {"rare", "rarest"}
-    alone = [f for f in audit(release, "y").findings if f.certain_records]
-    assert {f.result.details["class"]: f.certain_records for f in alone} == {
-        label: f.certain_records for label, f in found.items() if f.certain_records
-    }
-    total = sum(f.certain_records for f in found.values())
+    alone, with_real = (
+        {
+            (f.result.name, f.result.details["class"]): f.certain_records
+            for f in own.findings
+            if f.certain_records and not f.is_of_largest
+        }
+        for own in (audit(release, "y"), beside)
+    )
+    assert alone == with_real
+    # Several attacks compute the records of one class, and the best counts.
+    total = sum(max(n for (_, own), n in alone.items() if own == label) for label in found)
     assert beside.verdict.sentence.startswith(
         f"{total} real records were read out of this table with certainty"
     )
     estimated = {label: f.result.details["columns_estimated"] for label, f in found.items()}
     assert ("age",) in estimated.values()
-    assert "'age'" in beside.verdict.sentence and "estimate" in beside.verdict.sentence
+    assert any("'age'" in f.headline and "estimate" in f.headline for f in found.values())
     page = text_of(beside.to_html())
     assert f"Records read back {total} of 200 real ones" in page and "(estimated)" in page
     assert "every other attack on class 'common'" in beside.not_run
@@ -422,4 +428,4 @@ def test_in_a_notebook_the_page_stands_in_a_frame_of_its_own(report):
         and "allow-same-origin" not in frame
     )
     assert "<script" not in frame and "srcdoc=" in frame
-    assert repr(report) == "<Audit of 'the release': exposed, 6 findings>"
+    assert repr(report) == "<Audit of 'the release': exposed, 7 findings>"

@@ -18,6 +18,7 @@ from oversafe.attack.membership.ground_hog import GroundHog
 from oversafe.attack.membership.naive_distinguisher import NaiveDistinguisher
 from oversafe.attack.membership.shadow import ShadowClassifier
 from oversafe.attack.membership.similarity import ClosestRecord
+from oversafe.attack.seed.recover_seed import RecoverSeed
 
 __all__ = [
     "About",
@@ -33,6 +34,7 @@ __all__ = [
     "NaiveDistinguisher",
     "RareValues",
     "ReconSMOTE",
+    "RecoverSeed",
     "ShadowClassifier",
     "SinglingOut",
     "identifiable_share",
@@ -43,6 +45,7 @@ __all__ = [
 # In the order in which an audit runs them: first those that read real records out of a release.
 ATTACKS: tuple[type[Attack], ...] = (
     ReconSMOTE,
+    RecoverSeed,
     DistinSMOTE,
     ExactCopies,
     SinglingOut,

@@ -146,6 +146,7 @@ def _computed(computed: Sequence[Finding], copies: Sequence[Finding], largest: S
     # Of a class the best attack counts, here as everywhere.
     count, own = records_read_out([*computed, *copies]), records_read_out(computed)
     wrong = sum(computed_in_vain(f.result) for f in computed)
+    computed = list({_class_of(f): f for f in sorted(computed, key=lambda f: f.certain_records)}.values())
     sentence = f"{_real_records(count)} {'was' if count == 1 else 'were'} read out of this table"
     evidence = [f.result.evidence for f in computed]
     # What is kept of a comparison has none; there all was held against the real table.

@@ -266,7 +266,8 @@ def _real_records(audit: Audit) -> int | None:
     attacked = [f.result.details for f in audit.findings if f.attack.about.reads == "computed"]
     if not attacked or any("distinct_real" not in details for details in attacked):
         return None
-    return sum(int(details["distinct_real"]) for details in attacked)
+    # Several attacks compute the records of one class.
+    return sum({details.get("class"): int(details["distinct_real"]) for details in attacked}.values())
 
 
 def _figures(guarantee: Guarantee) -> str:

@@ -92,6 +92,23 @@ def _reconstruct_mixed(out: Output) -> None:
     out.attack(found)
 
 
+@case("attack/RecoverSeed", covers=("attack.RecoverSeed",))
+def _recover_seed(out: Output) -> None:
+    table, _ = cancer()
+    X, rare = table.drop(columns="diagnosis"), table["diagnosis"] == "malignant"
+    for name, seed in {"usual": 42, "not usual": 3_141_592_653}.items():
+        made = SMOTE(random_state=seed).fit_resample(X, rare)[0].iloc[len(X) :].reset_index(drop=True)
+        own = attack.RecoverSeed(int(rare.sum()), max_work=1e7)
+        for how, rows in {
+            "shuffled": made.sample(frac=1, random_state=0).reset_index(drop=True),
+            "rounded": made.round(2),
+        }.items():
+            found = own.run(rows, X[rare], known=X[~rare])
+            out.attack(found, f"{name}, {how}")
+            out.table(f"{name}, {how}, records", found.records)
+            out.number(f"{name}, {how}, p", found.p_wrong)
+
+
 @case("attack/DistinSMOTE, augmented rows", covers=("attack.DistinSMOTE",), quick=True)
 def _distinguish(out: Output) -> None:
     real, rows = _smote()

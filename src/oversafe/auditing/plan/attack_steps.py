@@ -206,8 +206,8 @@ def _run(attack: Attack, tables: ClassTables, results: Sequence[AttackResult]) -
 
 
 def _earlier(results: Sequence[AttackResult], tables: ClassTables) -> Earlier:
-    """Return what names real records of a class, as far as it was found before."""
-    of_class = [result for result in results if result.details.get("class") == tables.label]
+    """Return what names real records of a class, as far as it was found before: of each kind the first."""
+    of_class = [result for result in reversed(results) if result.details.get("class") == tables.label]
     return {reads: result for result in of_class if (reads := about(result).reads) is not None}
 
 
