@@ -83,8 +83,8 @@ def test_four_hundred_audits_at_the_default_confidence_hold_what_they_say(epsilo
 
 
 def test_noise_in_many_coordinates_is_not_taken_for_a_difference():
-    # Randomized response of epsilon 1 and 120 numbers that say nothing. At most 5 % of the audits may be above it: 13 or
-    # more of 40 would be with a chance below 1e-6.
+    # Randomized response of epsilon 1 and 120 numbers that say nothing. At most 5 % of the audits may be above it: 13
+    # or more of 40 would be with a chance below 1e-6.
     def run(bit: int, rng: np.random.Generator, size: int) -> np.ndarray:
         return np.column_stack([randomized_response(1.0)(bit, rng, size), rng.normal(size=(size, 120))])
 
