@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -202,7 +203,7 @@ def summed(outcomes: list[tuple[Case, dict[str, Any]]]) -> dict[str, list[dict[s
     p, truth = np.concatenate(list(frame["p"])), np.concatenate(list(frame["truth"]))
     ends = [0, 1e-4, 0.01, 0.05, 0.2, 0.4, 0.5, 0.6, 0.8, 0.95, 0.99, 0.9999, 1.0]
     stated = []
-    for low, high in zip(ends[:-1], ends[1:], strict=True):
+    for low, high in pairwise(ends):
         here = (p >= low) & ((p < high) | (high == 1.0))
         if here.any():
             stated.append(
@@ -245,7 +246,7 @@ def run(quick: bool, folder: Path, rounds: int | None) -> dict[str, Any]:
     summary = summarize("distin-cases", [side], [costs], quick)
     summary["tables"] = storable(summed(outcomes))
     summary["notes"] = [
-        "Precision (P) and recall (R) of the label \"real\", and recall less the share of the synthetic rows that "
+        'Precision (P) and recall (R) of the label "real", and recall less the share of the synthetic rows that '
         "have it ('gain'), means over the sets; what equals a real row counts as real. At most "
         f"{_MOST_RECORDS} records and {_MOST_OTHERS} rows of the other classes are taken of a set."
     ]
