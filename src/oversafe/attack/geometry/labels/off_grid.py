@@ -17,6 +17,8 @@ BoolArray = NDArray[np.bool_]
 _STEPS = (5.0, 2.5, 2.0, 1.0)
 # A grid says little if so many numbers of the file are on it by chance.
 _COMMON = 0.35
+# Finer steps, as shares of the range, are not those of measurements: among so many some seem to fit.
+_FINEST = 1e-9
 # How many standard deviations more cells than chance puts there must be on a grid.
 _SURE = 6.0
 
@@ -81,7 +83,7 @@ def off_grid(values: FloatArray, written: Precision) -> OffGrid:
         span = float(np.ptp(values[:, j]))
         if span == 0:
             continue
-        finest = 2 * float(np.median(error[:, j])) / _COMMON
+        finest = max(2 * float(np.median(error[:, j])) / _COMMON, _FINEST * span)
         candidates = [(0.0, size) for size in _ladder(span, finest)]
         if np.isfinite(shown.step[j]) and shown.step[j] > finest:
             candidates.append((float(shown.origin[j]), float(shown.step[j])))
