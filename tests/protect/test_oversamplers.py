@@ -36,9 +36,7 @@ def test_float_tables_are_resampled_to_the_same_values(name, dtype, strategy):
     pd.testing.assert_frame_equal(X_ours, X_theirs.reset_index(drop=True), check_exact=True)
 
 
-@pytest.mark.parametrize(
-    "name", ["SMOTE", "SMOTENC", "BorderlineSMOTE", "ADASYN", "SVMSMOTE", "KMeansSMOTE"]
-)
+@pytest.mark.parametrize("name", ["SMOTE", "SMOTENC", "BorderlineSMOTE", "ADASYN", "SVMSMOTE", "KMeansSMOTE"])
 def test_added_rows_have_the_decimals_of_their_columns(name):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(

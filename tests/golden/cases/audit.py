@@ -329,7 +329,9 @@ def _one_class(out: Output) -> None:
     real, _ = _small()
     alone = _smote().iloc[len(real) :]
     out.audit(audit(alone, LABEL), "the release alone")
-    out.audit(audit(alone, LABEL, real=real[real[LABEL] == alone[LABEL].iloc[0]]), "with the real rows of the class")
+    out.audit(
+        audit(alone, LABEL, real=real[real[LABEL] == alone[LABEL].iloc[0]]), "with the real rows of the class"
+    )
 
 
 @case("audit/what is refused", covers=_COVERS, quick=True)

@@ -59,8 +59,8 @@ class Odds:
     """
 
     inside: float = 0.001
-    at_end: float = 0.999
-    beside: float = 0.99
+    at_end: float = 0.99
+    beside: float = 0.95
     between: float = 0.1
     off: float = 0.8
     at_record: float = 0.99

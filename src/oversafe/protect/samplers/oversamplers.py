@@ -547,6 +547,8 @@ def with_own_decimals(schema: Schema, table: pd.DataFrame) -> Schema:
         decimals = count_decimals(numbers)
         before = int(np.ceil(np.log10(np.abs(numbers).max(initial=1.0))))
         # With more digits than single precision holds, they are no longer the data's own.
-        return column if decimals is None or decimals + before > _SINGLE else replace(column, decimals=decimals)
+        return (
+            column if decimals is None or decimals + before > _SINGLE else replace(column, decimals=decimals)
+        )
 
     return Schema(tuple(told(column) for column in schema))

@@ -24,15 +24,19 @@ class Settings:
     ----------
     explained : float
         The share of the rows off the grid that interpolation explains, beyond chance, from which on they count as
-        interpolated. Where half of the parents are of other classes it is a fifth, in tables of measurements 0.
+        interpolated. Where half of the parents are of other classes it is a tenth, in tables of measurements 0.
     significant : float
         By how many standard deviations that share must differ from chance.
     enough : float
         The share of them from which on no column is doubted.
     bad_rows : float
         The share of the rows which are off the grid in one column alone, and unexplained, that shows it to be none.
+    fine : float
+        The share of a file's numbers on a grid up to which round values are no grid by being frequent.
     few : int
         In how many columns real rows may be off a grid that holds for others.
+    odd : float
+        The share of the real rows that may be so.
     decodable : int
         In how many columns a row must be off the grid to be decoded by itself.
     shift : int
@@ -48,11 +52,13 @@ class Settings:
         sampler may extrapolate, or interpolate between classes.
     """
 
-    explained: float = 0.12
+    explained: float = 0.05
     significant: float = 4.0
     enough: float = 0.9
     bad_rows: float = 0.01
+    fine: float = 0.01
     few: int = 1
+    odd: float = 0.05
     decodable: int = 3
     shift: int = 3
     least_wrong: float = 1e-3
@@ -121,14 +127,16 @@ def told_by_grids(values: FloatArray, n_jobs: int | None, settings: Settings = S
         wide = np.flatnonzero(~explained & (many[off] >= settings.decodable))
         if len(wide) and explained.mean() < settings.enough and are_decoded(values[off[wide]], values[on]):
             explained[wide] = True
-        bad = _worst_column(grid.cells[off], explained, settings)
+        bad = _worst_column(values, grid, off, explained, settings)
         if bad is None:
             break
         grid = grid.without(bad)
     if not _is_interpolated(values, error, grid, off, on, explained, n_jobs, settings):
         return None
     p_real = np.empty(len(values))
-    p_real[off] = np.where(explained, settings.least_wrong, _exceptions(many[off], explained, settings))
+    p_real[off] = np.where(
+        explained, settings.least_wrong, _exceptions(many[off], explained, len(on), settings)
+    )
     if len(on):
         p_real[on] = 1.0 - min(0.5, _on_by_chance(grid, off) / len(on) + settings.least_wrong)
         p_real[on[_twins(values[on], error[on], grid, n_jobs)]] = settings.unexplained
@@ -136,23 +144,35 @@ def told_by_grids(values: FloatArray, n_jobs: int | None, settings: Settings = S
     return Told(p_real, grid.columns, grid, on_share)
 
 
-def _worst_column(cells: BoolArray, explained: BoolArray, settings: Settings) -> BoolArray | None:
-    """Return the column that has no grid, as many rows show that are off it alone and that nothing explains."""
+def _worst_column(
+    values: FloatArray, grid: OffGrid, off: NDArray[np.int64], explained: BoolArray, settings: Settings
+) -> BoolArray | None:
+    """Return the column that has no grid, as many rows show that are off it alone and that nothing explains.
+
+    Round values are frequent where a file has few decimals, so that they seem to be a grid. Where it has many, those
+    outside the range of the values on the grid show that these are special ones, such as 0 for "none".
+    """
     if explained.mean() >= settings.enough:
         return None
+    cells = grid.cells[off]
     alone = cells.sum(axis=1) == 1
-    counts = cells[alone & ~explained].sum(axis=0)
+    odd = cells & (alone & ~explained)[:, None]
+    counts = odd.sum(axis=0)
     bad = (counts > max(1.0, settings.bad_rows * len(cells))) & (2 * counts > cells[alone].sum(axis=0))
-    return np.arange(len(bad)) == counts.argmax() if bad.any() else None
+    for j in np.flatnonzero(bad):
+        if grid.by_chance[:, j].mean() < settings.fine:
+            inner, outer = values[off[odd[:, j]], j], values[~grid.cells[:, j], j]
+            bad[j] = ((inner < outer.min()) | (inner > outer.max())).mean() > 0.5
+    return np.arange(len(bad)) == np.where(bad, counts, -1).argmax() if bad.any() else None
 
 
-def _exceptions(many: NDArray[np.int64], explained: BoolArray, settings: Settings) -> FloatArray:
-    """Return how likely the unexplained rows are real: more of them than of the others are off few grids."""
+def _exceptions(many: NDArray[np.int64], explained: BoolArray, n_on: int, settings: Settings) -> FloatArray:
+    """Return how likely the unexplained rows are real: some real rows are off one grid, where no others are."""
     p_real = np.full(len(many), settings.unexplained)
     rest = np.bincount(many[~explained], minlength=int(many.max()) + 1)
     usual = np.bincount(many[explained], minlength=len(rest)) + 0.5
     expected = rest.sum() * usual / usual.sum()
-    few = (rest > 0) & (np.arange(len(rest)) <= settings.few)
+    few = (rest > 0) & (np.arange(len(rest)) <= settings.few) & (rest <= max(2.0, settings.odd * n_on))
     p_of = np.where(
         few, np.maximum(settings.unexplained, 1.0 - expected / np.maximum(rest, 1)), settings.unexplained
     )
@@ -165,7 +185,7 @@ def _is_interpolated(
     explained: BoolArray, n_jobs: int | None, settings: Settings,
 ) -> bool:  # fmt: skip
     """Return whether more of the rows off the grid are explained than if their cells were off it by chance."""
-    moved = _shifted(values[off], error[off], grid.cells[off], settings)
+    moved = _shifted(values[off], error, grid.cells[off], settings)
     by_chance = places_among(moved, error[off], values[on], error[on], n_jobs).explained
     more = int((explained & ~by_chance).sum()) - int((by_chance & ~explained).sum())
     either = int((explained != by_chance).sum())
@@ -177,7 +197,7 @@ def _is_interpolated(
 def _shifted(values: FloatArray, error: FloatArray, cells: BoolArray, settings: Settings) -> FloatArray:
     """Return rows with some cells moved by a few steps of the file, up or down."""
     way = np.random.default_rng(0).choice([-1.0, 1.0], values.shape)
-    return values + np.where(cells, 2 * settings.shift * way * error, 0.0)
+    return values + np.where(cells, 2 * settings.shift * way * error.max(axis=0), 0.0)
 
 
 def _on_by_chance(grid: OffGrid, off: NDArray[np.int64]) -> float:
