@@ -241,6 +241,29 @@ def test_advice_names_the_files_and_quotes_them():
     assert "manifest" in kept.sentence
 
 
+def test_advice_for_interpolated_rows_names_the_decimals_and_what_rounding_does_not_stop(
+    report, tables, page
+):
+    (step,) = [
+        s
+        for s in advice(
+            report.verdict.level, report.findings, report.guarantee, report.facts, report.settings
+        )
+        if "decimals" in s.sentence
+    ]
+    assert "1 decimal in 'mean_area'" in step.sentence and "2 decimals in 'mean_radius'" in step.sentence
+    for said in ("shuffle", "no seed", "still do", "no guarantee"):
+        assert said in step.sentence
+    told = " ".join(as_text(report).split())
+    assert " ".join(step.sentence.split()) in told and step.sentence in text_of(page)
+    # A table that nobody interpolated has no rows to be rounded.
+    real = audit(tables[1], "diagnosis")
+    assert not any(
+        "shuffle" in s.sentence
+        for s in advice(real.verdict.level, real.findings, real.guarantee, real.facts, real.settings)
+    )
+
+
 def test_advice_after_a_nominal_release_says_what_to_edit():
     nominal = Guarantee.pure(2.0, "a theorem").weaken(
         "the domains of these columns were read from the data: 'age'"

@@ -15,7 +15,7 @@ from oversafe._core.text import listed, percent
 from oversafe.attack.base import ONLY_THE_FILE, About, Attack, AttackResult, Earlier, wilson_interval
 from oversafe.attack.class_tables import ClassTables, too_few
 from oversafe.attack.copies import difference_interval
-from oversafe.attack.geometry.labels.rows import told_of
+from oversafe.attack.geometry.labels.rows import TableRows, told_of
 from oversafe.attack.geometry.noise import lines_at_their_error
 from oversafe.attack.geometry.prepared import prepare
 from oversafe.attack.geometry.recovery import Recovered, find_records
@@ -36,6 +36,8 @@ from oversafe.data.rows import is_copy
 _CERTAIN = 3
 # A rounded row is within this many errors of where it would be.
 _AT = 2.5
+# So many rows that are real beyond doubt may be off the grids.
+_CONTRADICTED = 0.1
 # What is real beyond doubt has at least this probability.
 _SURE = 0.99
 # A row is said to be real from here on; one of which nothing is known has it.
@@ -224,6 +226,10 @@ class DistinSMOTE(Attack):
         p_real, ends_of_row = np.full(len(given), np.nan), np.zeros(len(given), dtype=np.int64)
         p_real[table.rows], ends_of_row[table.rows] = by_lines[points.row], ends[points.row]
         told = told_of(given, table, n_jobs=self.n_jobs)
+        sure = (ends_of_row >= _CERTAIN) & (p_real >= _OPEN)
+        if told.by_grids and sure.any() and (told.p_real[sure] < _OPEN).mean() > _CONTRADICTED:
+            # Rows that are real by the lines are off the grids, which are those of other rows.
+            told = TableRows(np.full(len(given), np.nan))
         if told.tells:
             p_real = np.where(np.isnan(told.p_real), p_real, told.p_real)
         judged, is_real = ~np.isnan(p_real), p_real >= _OPEN

@@ -18,7 +18,9 @@ _STEPS = (5.0, 2.5, 2.0, 1.0)
 # A grid says little if so many numbers of the file are on it by chance.
 _COMMON = 0.35
 # Finer steps, as shares of the range, are not those of measurements: among so many some seem to fit.
-_FINEST = 1e-9
+_FINEST = 1e-12
+# A finer grid must hold so many cells more, in standard deviations of what chance puts there.
+_FINER = 3.0
 # How many standard deviations more cells than chance puts there must be on a grid.
 _SURE = 6.0
 
@@ -93,10 +95,10 @@ def off_grid(values: FloatArray, written: Precision) -> OffGrid:
         best, found = 0.0, None
         for begin, size in candidates:
             chance = np.minimum(1.0, 2 * error[first, j] / size)
-            spread = float(np.sqrt((counts * chance * (1 - chance)).sum() + 0.25))
+            spread = float(np.sqrt((counts * chance * (1 - chance)).sum()))
             on = counts[~_is_off(kinds, error[first, j], begin, size)].sum()
             excess = float(on - (counts * chance).sum())
-            if excess > _SURE * spread and excess > best + 1 + spread / 2:
+            if excess > max(2.0, _SURE * spread) and excess > best + 0.5 + _FINER * spread:
                 best, found = excess, (begin, size)
         # Where all cells are on it, the grid is that of the file.
         if found is None:
