@@ -77,7 +77,7 @@ def test_few_rows_for_each_record_are_enough(sampler, per_record: float, file: s
         X = X.round(4)
     result = DistinSMOTE().run(X)
     assert result.score(truth) == (1.0, 1.0)
-    assert {"height", "visits"} <= set(result.details["told_by_grids"])
+    assert "height" in result.details["told_by_grids"]
     assert (result.p_real[truth] > 0.99).all() and (result.p_real[~truth] < 0.05).all()
     assert (result.is_real == (result.p_real >= 0.5)).all()
 

@@ -51,7 +51,7 @@ def test_added_rows_have_the_decimals_of_their_columns(name):
     )
     y = np.repeat(["no", "yes"], [150, 50])
     settings = {"kmeans_estimator": 2, "cluster_balance_threshold": 0.01} if name == "KMeansSMOTE" else {}
-    X_new, y_new = getattr(protect, name)(random_state=0, **settings).fit_resample(X, y)
+    X_new, _ = getattr(protect, name)(random_state=0, **settings).fit_resample(X, y)
     pd.testing.assert_frame_equal(X_new.iloc[:200], X, check_exact=True)
     added = X_new.iloc[200:]
     assert len(added) > 50 and list(added.dtypes) == list(X.dtypes)

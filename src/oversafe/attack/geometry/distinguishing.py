@@ -226,8 +226,11 @@ class DistinSMOTE(Attack):
         p_real, ends_of_row = np.full(len(given), np.nan), np.zeros(len(given), dtype=np.int64)
         p_real[table.rows], ends_of_row[table.rows] = by_lines[points.row], ends[points.row]
         told = told_of(given, table, n_jobs=self.n_jobs)
+        if points.exact and not told.full:
+            # Rounded more than the lines allow for: many rows are beside the lines that they made.
+            p_real = np.where(p_real < _OPEN, ODDS.between, np.where(np.isnan(p_real), np.nan, _OPEN))
         sure = (ends_of_row >= _CERTAIN) & (p_real >= _OPEN)
-        if told.by_grids and sure.any() and (told.p_real[sure] < _OPEN).mean() > _CONTRADICTED:
+        if told.full and told.by_grids and sure.any() and (told.p_real[sure] < _OPEN).mean() > _CONTRADICTED:
             # Rows that are real by the lines are off the grids, which are those of other rows.
             told = TableRows(np.full(len(given), np.nan))
         if told.tells:

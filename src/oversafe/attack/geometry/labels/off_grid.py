@@ -19,6 +19,8 @@ _STEPS = (5.0, 2.5, 2.0, 1.0)
 _COMMON = 0.35
 # Finer steps, as shares of the range, are not those of measurements: among so many some seem to fit.
 _FINEST = 1e-12
+# So many more at least.
+_FEWEST = 4.0
 # A finer grid must hold so many cells more, in standard deviations of what chance puts there.
 _FINER = 3.0
 # How many standard deviations more cells than chance puts there must be on a grid.
@@ -98,7 +100,7 @@ def off_grid(values: FloatArray, written: Precision) -> OffGrid:
             spread = float(np.sqrt((counts * chance * (1 - chance)).sum()))
             on = counts[~_is_off(kinds, error[first, j], begin, size)].sum()
             excess = float(on - (counts * chance).sum())
-            if excess > max(2.0, _SURE * spread) and excess > best + 0.5 + _FINER * spread:
+            if excess > max(_FEWEST, _SURE * spread) and excess > best + 0.5 + _FINER * spread:
                 best, found = excess, (begin, size)
         # Where all cells are on it, the grid is that of the file.
         if found is None:

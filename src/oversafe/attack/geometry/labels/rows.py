@@ -31,10 +31,13 @@ class TableRows:
         The probability that each is real, NaN where it is not told.
     columns : tuple of str
         The columns whose grids tell.
+    full : bool
+        Whether the file holds all digits of a float, so that lines are exact.
     """
 
     p_real: FloatArray = field(default_factory=lambda: np.empty(0))
     columns: tuple[str, ...] = ()
+    full: bool = True
 
     @property
     def tells(self) -> bool:
@@ -65,19 +68,18 @@ def told_of(given: Any, table: Prepared | None = None, n_jobs: int | None = None
     if len(values) < _FEWEST or not len(positions):
         return TableRows(p_real)
     distinct, row = np.unique(values, axis=0, return_inverse=True)
+    written = Precision.of(values)
+    full = written.digits != "float32" and written.digits >= _FULL
     told = told_by_grids(distinct, n_jobs) if len(distinct) >= _FEWEST else None
-    if told is None:
-        written = Precision.of(values)
-        if len(distinct) < _FEWEST or (written.digits != "float32" and written.digits >= _FULL):
-            return TableRows(p_real)
+    if told is None and not full and len(distinct) >= _FEWEST:
         told = told_by_neighbors(distinct, written.errors(distinct), n_jobs)
-        if told is None:
-            return TableRows(p_real)
+    if told is None:
+        return TableRows(p_real, full=full)
     p_real[table.rows] = told.p_real[row.ravel()]
     left = np.setdiff1d(np.arange(table.n_given), table.rows)
     if len(left) and told.columns.any():
         p_real[left] = _of_gaps(told, in_numbers(given.iloc[left], table.units), values, positions)
-    return TableRows(p_real, tuple(str(table.frame.columns[i]) for i in positions[told.columns]))
+    return TableRows(p_real, tuple(str(table.frame.columns[i]) for i in positions[told.columns]), full)
 
 
 def _numbers(frame: pd.DataFrame) -> tuple[FloatArray, NDArray[np.int64]]:
