@@ -65,7 +65,7 @@ class Odds:
     beside: float = 0.95
     between: float = 0.1
     off: float = 0.8
-    at_record: float = 0.99
+    at_record: float = 0.98
     beyond: float = 0.1
 
 
@@ -226,6 +226,7 @@ class DistinSMOTE(Attack):
         p_real, ends_of_row = np.full(len(given), np.nan), np.zeros(len(given), dtype=np.int64)
         p_real[table.rows], ends_of_row[table.rows] = by_lines[points.row], ends[points.row]
         told = told_of(given, table, n_jobs=self.n_jobs)
+        at_record = p_real == ODDS.at_record
         if points.exact and not told.full:
             # Rounded more than the lines allow for: many rows are beside the lines that they made.
             p_real = np.where(p_real < _OPEN, ODDS.between, np.where(np.isnan(p_real), np.nan, _OPEN))
@@ -235,6 +236,9 @@ class DistinSMOTE(Attack):
             told = TableRows(np.full(len(given), np.nan))
         if told.tells:
             p_real = np.where(np.isnan(told.p_real), p_real, told.p_real)
+        if not told.by_grids:
+            # The records that ReconSMOTE recovers are surer than the rows on either side.
+            p_real[at_record] = ODDS.at_record
         judged, is_real = ~np.isnan(p_real), p_real >= _OPEN
         certain = is_real & ((ends_of_row >= _CERTAIN) | ((p_real >= _SURE) & told.by_grids))
 
