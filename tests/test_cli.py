@@ -329,9 +329,19 @@ def bad_inputs(folder: Path) -> dict[str, list[str]]:
     }
 
 
+def test_rows_of_one_class_are_audited(tmp_path):
+    bad_inputs(tmp_path)
+    for real in ([], ["--real", "one_class.csv"], ["--real", "good.csv"]):
+        done = oversafe("audit", "one_class.csv", "-l", "y", *real, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "class" in done.stdout and "refused" not in done.stderr
+
+
 @pytest.mark.parametrize("command", ["audit", "protect"])
 def test_bad_input_is_one_sentence_and_nothing_is_written(command, tmp_path):
     cases = bad_inputs(tmp_path)
+    if command == "audit":
+        del cases["one class only"]
     before = sorted(tmp_path.iterdir())
     out = ["--report", "out.html"] if command == "audit" else ["--out", "out.csv"]
     for what, arguments in cases.items():
@@ -352,7 +362,6 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(command, tmp_path):
         (["compare", "good.csv", "-l", "y", "--time-limit", "0s"], "30s, 5m or 1h"),
         (["audit", "good.csv", "-l", "y", "--report", "out.pdf"], ".html"),
         (["audit", "good.csv", "-l", "y", "--report", "nowhere/out.html"], "not a folder"),
-        (["audit", "good.csv", "-l", "y", "--real", "one_class.csv"], "one class only"),
         (["audit", "good.csv", "-l", "y", "--real", "other.csv"], "label"),
         (["protect", "good.csv", "-l", "y", "--out", "r.csv", "--epsilon", "0"], "epsilon = 0"),
         (

@@ -54,6 +54,21 @@ def test_release_alone(augmented):
     assert "real table" in report.not_run["ExactCopies"]
 
 
+def test_synthetic_rows_of_one_class_alone(augmented, real):
+    alone = augmented[len(real) :]
+    assert set(alone["diagnosis"]) == {"malignant"}
+    records = real[real["diagnosis"] == "malignant"]
+    report = audit(alone, "diagnosis")
+    assert report.verdict.level == "exposed"
+    assert by_name(report)["ReconSMOTE"].certain_records >= 13
+    for known in (real, records):
+        found = by_name(audit(alone, "diagnosis", real=known))
+        assert found["ReconSMOTE"].result.details["precision"] == 1.0
+        assert found["ReconSMOTE"].certain_records >= 13
+    # Rows of one class that nobody interpolated.
+    assert audit(records, "diagnosis").verdict.level == "unproven"
+
+
 def test_with_the_real_table(augmented, real):
     found = by_name(audit(augmented, "diagnosis", real=real))
     assert found["ReconSMOTE"].result.details["precision"] == 1.0
@@ -406,7 +421,6 @@ def test_classes_that_are_not_everywhere(augmented, real):
     ("change", "message"),
     [
         (lambda t: (t, "nope"), "no column 'nope'"),
-        (lambda t: (t.assign(diagnosis="benign"), "diagnosis"), "one class only"),
         (lambda t: (t.assign(diagnosis=t["diagnosis"].where(t.index != 2)), "diagnosis"), "row 3"),
         (lambda t: (t.head(0), "diagnosis"), "no rows"),
     ],

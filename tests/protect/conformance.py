@@ -47,9 +47,6 @@ class Case:
         Returns a new one; takes its parameters.
     single_minority_row : bool
         Whether it gives a result when a class has a single row, instead of a clear error.
-    keeps_decimals : bool
-        Whether new values of float columns have the column's decimal places. imbalanced-learn's own samplers
-        do not, and are wrapped as they are.
     keeps_missing : bool
         Whether missing values come back in its result.
     proven : callable, optional
@@ -64,7 +61,6 @@ class Case:
 
     make: Callable[..., Protector]
     single_minority_row: bool = False
-    keeps_decimals: bool = False
     keeps_missing: bool = True
     proven: Callable[[Schema], Protector] | None = None
     expected_failed_checks: dict[str, str] = field(default_factory=dict)
@@ -80,8 +76,8 @@ class Case:
 
 
 CASES: dict[str, Case] = {
-    "RandomOverSampler": Case(RandomOverSampler, single_minority_row=True, keeps_decimals=True),
-    "RandomUnderSampler": Case(RandomUnderSampler, single_minority_row=True, keeps_decimals=True),
+    "RandomOverSampler": Case(RandomOverSampler, single_minority_row=True),
+    "RandomUnderSampler": Case(RandomUnderSampler, single_minority_row=True),
     "SMOTE": Case(SMOTE),
     "SMOTENC": Case(SMOTENC),
     "BorderlineSMOTE": Case(BorderlineSMOTE, single_minority_row=True),
@@ -98,66 +94,57 @@ CASES: dict[str, Case] = {
         # One column, so that both kinds of row are there: some share their value with others.
         lambda **p: PrivateSMOTE(**{"quasi_identifiers": [0], **p}),
         single_minority_row=True,
-        keeps_decimals=True,
     ),
     "KAnonymizer": Case(
         lambda **p: KAnonymizer(**{"quasi_identifiers": [0], **p}),
         single_minority_row=True,
-        keeps_decimals=True,
     ),
     "NHSSanitizer": Case(
         lambda **p: NHSSanitizer(**{"quasi_identifiers": [0], **p}),
         single_minority_row=True,
-        keeps_decimals=True,
         expected_failed_checks={
             "check_samplers_string": "a category that fewer than ten rows have is meant to vanish"
         },
     ),
-    "GaussianCopula": Case(GaussianCopula, single_minority_row=True, keeps_decimals=True),
-    "BayesianNetwork": Case(BayesianNetwork, single_minority_row=True, keeps_decimals=True),
+    "GaussianCopula": Case(GaussianCopula, single_minority_row=True),
+    "BayesianNetwork": Case(BayesianNetwork, single_minority_row=True),
     "HistogramSynthesizer": Case(
         # A large budget, so that rare values outlive the noise and the tests can look for them.
         lambda **p: HistogramSynthesizer(**{"epsilon": 1000.0, **p}),
         single_minority_row=True,
-        keeps_decimals=True,
         proven=lambda schema: HistogramSynthesizer(epsilon=1.0, schema=schema),
     ),
     "PrivateMixture": Case(
         lambda **p: PrivateMixture(**{"epsilon": 1000.0, "n_steps": 200, "n_components": 50, **p}),
         single_minority_row=True,
-        keeps_decimals=True,
         proven=lambda schema: PrivateMixture(epsilon=1.0, n_steps=50, schema=schema),
     ),
     "PrivBayes": Case(
         lambda **p: PrivBayes(**{"epsilon": 1000.0, **p}),
         single_minority_row=True,
-        keeps_decimals=True,
         proven=lambda schema: PrivBayes(epsilon=1.0, schema=schema),
     ),
     "GEM": Case(
         # Little training: the tests look at the form of the result, and at columns, which are learned first.
         lambda **p: GEM(**{"epsilon": 1000.0, "n_rounds": 1, "n_products": 40, "embedding": 16, **p}),
         single_minority_row=True,
-        keeps_decimals=True,
         proven=lambda schema: GEM(epsilon=1.0, n_steps=20, schema=schema),
         package="torch",
         extra=True,
     ),
-    "SMOTEDP": Case(lambda **p: SMOTEDP(**{"epsilon": 1000.0, **p}), keeps_decimals=True),
-    "UMAPSMOTENC": Case(UMAPSMOTENC, keeps_decimals=True, package="umap"),
+    "SMOTEDP": Case(lambda **p: SMOTEDP(**{"epsilon": 1000.0, **p})),
+    "UMAPSMOTENC": Case(UMAPSMOTENC, package="umap"),
     # Few epochs: the tests look at the form of the result, not at how well it was learned.
-    "CTGAN": Case(lambda **p: CTGAN(**{"epochs": 2, **p}), keeps_decimals=True, package="ctgan"),
+    "CTGAN": Case(lambda **p: CTGAN(**{"epochs": 2, **p}), package="ctgan"),
     "TVAE": Case(
         # Larger batches lose the rare class; and the autoencoder takes the likelier value, which is never "missing".
         lambda **p: TVAE(**{"epochs": 60, "batch_size": 20, **p}),
-        keeps_decimals=True,
         keeps_missing=False,
         package="ctgan",
     ),
     "DPGAN": Case(
         lambda **p: DPGAN(**{"epsilon": 1000.0, "epochs": 1, **p}),
         single_minority_row=True,
-        keeps_decimals=True,
         proven=lambda schema: DPGAN(epsilon=1.0, epochs=1, schema=schema),
         package="opacus",
         extra=True,
@@ -165,12 +152,11 @@ CASES: dict[str, Case] = {
     "PATEGAN": Case(
         lambda **p: PATEGAN(**{"epsilon": 1000.0, "n_rounds": 2, "n_votes": 20, **p}),
         single_minority_row=True,
-        keeps_decimals=True,
         proven=lambda schema: PATEGAN(epsilon=1.0, n_rounds=2, n_votes=20, schema=schema),
         package="opacus",
         extra=True,
     ),
-    "CopulaGAN": Case(lambda **p: CopulaGAN(**{"epochs": 2, **p}), keeps_decimals=True, package="sdv"),
+    "CopulaGAN": Case(lambda **p: CopulaGAN(**{"epochs": 2, **p}), package="sdv"),
 }
 
 

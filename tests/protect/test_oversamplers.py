@@ -8,6 +8,7 @@ from sklearn.datasets import make_classification
 
 from oversafe import protect
 from oversafe._core.errors import InputError
+from oversafe.data.infer import count_decimals
 
 NAMES = ["RandomOverSampler", "SMOTE", "BorderlineSMOTE", "ADASYN", "SVMSMOTE", "RandomUnderSampler"]
 
@@ -33,6 +34,38 @@ def test_float_tables_are_resampled_to_the_same_values(name, dtype, strategy):
     X_ours, y_ours = getattr(protect, name)(random_state=1, sampling_strategy=strategy).fit_resample(X, y)
     np.testing.assert_array_equal(y_ours, y_theirs)
     pd.testing.assert_frame_equal(X_ours, X_theirs.reset_index(drop=True), check_exact=True)
+
+
+@pytest.mark.parametrize("name", ["SMOTE", "SMOTENC", "BorderlineSMOTE", "ADASYN", "SVMSMOTE", "KMeansSMOTE"])
+def test_added_rows_have_the_decimals_of_their_columns(name):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "dose": rng.normal(5, 2, 200).round(2),
+            "count": rng.integers(0, 90, 200).astype(float),
+            "yes": rng.integers(0, 2, 200).astype(float),
+            "level": rng.normal(0, 1, 200),
+            "same": 1.25,
+            "single": rng.normal(5, 2, 200).round(1).astype(np.float32),
+        }
+    )
+    y = np.repeat(["no", "yes"], [150, 50])
+    settings = {"kmeans_estimator": 2, "cluster_balance_threshold": 0.01} if name == "KMeansSMOTE" else {}
+    X_new, _ = getattr(protect, name)(random_state=0, **settings).fit_resample(X, y)
+    pd.testing.assert_frame_equal(X_new.iloc[:200], X, check_exact=True)
+    added = X_new.iloc[200:]
+    assert len(added) > 50 and list(added.dtypes) == list(X.dtypes)
+    assert count_decimals(added["dose"].to_numpy()) == 2
+    assert count_decimals(added["count"].to_numpy()) == 0
+    assert set(added["yes"]) <= {0.0, 1.0}
+    assert count_decimals(added["level"].to_numpy()) is None
+    assert set(added["same"]) == {1.25}
+    assert count_decimals(added["single"].astype(str).astype(float).to_numpy()) == 1
+    array, _ = getattr(protect, name)(random_state=0, **settings).fit_resample(
+        X[["dose", "count"]].to_numpy(), y
+    )
+    np.testing.assert_array_equal(array[:200], X[["dose", "count"]].to_numpy())
+    assert count_decimals(array[:, 0]) == 2 and count_decimals(array[:, 1]) == 0
 
 
 def test_integers_are_rounded_and_missing_values_come_back():
@@ -128,9 +161,10 @@ def test_columns_are_categories_where_imbalanced_learn_is_told_so():
         ours, labels = protect.SMOTENC(random_state=0, categorical_features=given).fit_resample(table, y)
         pd.testing.assert_frame_equal(pd.DataFrame(ours), pd.DataFrame(theirs), check_exact=True)
         assert (labels == "yes").sum() == 240
-    # The fractions that are there otherwise; a schema tells as well.
+    # Otherwise they are numbers, with the decimals of the table; a schema tells as well.
     plain, _ = protect.SMOTENC(random_state=0).fit_resample(X, y)
-    assert (plain[:, 2:] % 1 != 0).any()
+    coded, _ = protect.SMOTENC(random_state=0, categorical_features=[2, 3]).fit_resample(X, y)
+    assert not (plain[:, 2:] % 1).any() and (plain[:, 2:] != coded[:, 2:]).any()
     schema = protect.SMOTENC(random_state=0, categorical_features=["c", "d"]).fit(frame, y).schema_
     told, _ = protect.SMOTENC(random_state=0, schema=schema).fit_resample(frame, y)
     assert not (told[["c", "d"]] % 1).to_numpy().any()

@@ -15,6 +15,7 @@ import oversafe
 from oversafe._core.errors import InputError
 from oversafe.app import work
 from oversafe.data import Column, Schema, read_table
+from oversafe.data.infer import count_decimals
 from oversafe.privacy import Ledger, read_manifest
 from oversafe.releasing import release
 from tests.cli.conftest import run
@@ -276,3 +277,20 @@ def test_a_ctrl_c_says_what_stands(people, tmp_path):
         with pytest.raises(KeyboardInterrupt, match=said):
             release(frame, "state", schema=schema, out=tmp_path / "r.csv", ledger=ledger, on_progress=stop)
     assert not (tmp_path / "r.csv").exists()
+
+
+def test_rows_of_a_sampler_are_rounded_shuffled_and_unseeded() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"dose": rng.normal(5, 2, 120).round(2), "visits": rng.integers(0, 9, 120).astype(float)}
+    )
+    frame["state"] = np.repeat(["well", "ill"], [90, 30])
+    first, second = (oversafe.release(frame, "state", method="smote").table for _ in range(2))
+    for made in (first, second):
+        assert len(made) == 180
+        assert count_decimals(made["dose"].to_numpy()) == 2 and count_decimals(made["visits"].to_numpy()) == 0
+        # That the given rows stand first, in their order, has a probability below 1e-100.
+        assert not made["dose"].head(120).equals(frame["dose"])
+        assert frame["dose"].isin(made["dose"]).all()
+    # Two releases without a seed agree in all 60 added rows with a probability far below 1e-6.
+    assert sorted(first["dose"]) != sorted(second["dose"])

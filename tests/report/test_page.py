@@ -14,6 +14,7 @@ import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
+from imblearn.over_sampling import SMOTE as PlainSMOTE
 
 from oversafe import audit
 from oversafe._core.text import percent, percent_range
@@ -239,6 +240,24 @@ def test_advice_names_the_files_and_quotes_them():
     assert "without a seed" in advice("unproven", [], seeded, facts, {})[0].sentence
     (kept,) = advice("protected", [], PROVEN, {**facts, "holdout_rows": 2}, {})
     assert "manifest" in kept.sentence
+
+
+def test_advice_for_interpolated_rows_names_the_decimals_and_what_rounding_does_not_stop(tables):
+    X, y = load_dataset("breast_cancer")
+    X_new, y_new = PlainSMOTE(random_state=0).fit_resample(X, y)
+    found = audit(X_new.assign(diagnosis=y_new), "diagnosis")
+    (step,) = [s for s in steps_after(found) if "decimals" in s.sentence]
+    assert "1 decimal in 'mean_area'" in step.sentence and "2 decimals in 'mean_radius'" in step.sentence
+    for said in ("shuffle", "no seed", "still do", "no guarantee"):
+        assert said in step.sentence
+    assert step.sentence in " ".join(as_text(found).split())
+    assert "of our test tables they gave away 5 to 86" in text_of(found.to_html())
+    # A table that nobody interpolated has no rows to be rounded.
+    assert not any("shuffle" in s.sentence for s in steps_after(audit(tables[1], "diagnosis")))
+
+
+def steps_after(found):
+    return advice(found.verdict.level, found.findings, found.guarantee, found.facts, found.settings)
 
 
 def test_advice_after_a_nominal_release_says_what_to_edit():

@@ -56,17 +56,12 @@ def as_text(audit: Audit) -> str:
     lines += [
         line for name, reason in by_attack(audit.not_run) for line in _wrapped(f"Not run: {name} ({reason}).")
     ]
-    step = next(
-        (
-            s
-            for s in advice(level, audit.findings, audit.guarantee, facts, audit.settings, audit.voucher)
-            if s.commands
-        ),
-        None,
-    )
+    steps = advice(level, audit.findings, audit.guarantee, facts, audit.settings, audit.voucher)
+    step = next((s for s in steps if s.commands), None)
     if level != "protected" and step is not None:
         lines += ["", *_wrapped(f"What to do instead: {step.sentence}")]
         lines += [f"  {showable(command)}" for command in step.commands]
+        lines += [line for s in steps if s.in_terminal for line in ("", *_wrapped(s.sentence))]
     return "\n".join(lines)
 
 

@@ -324,13 +324,22 @@ def _warned(out: Output) -> None:
             out.text(f"{name}, refused", str(error))
 
 
+@case("audit/synthetic rows of one class alone", covers=_COVERS)
+def _one_class(out: Output) -> None:
+    real, _ = _small()
+    alone = _smote().iloc[len(real) :]
+    out.audit(audit(alone, LABEL), "the release alone")
+    out.audit(
+        audit(alone, LABEL, real=real[real[LABEL] == alone[LABEL].iloc[0]]), "with the real rows of the class"
+    )
+
+
 @case("audit/what is refused", covers=_COVERS, quick=True)
 def _refused(out: Output) -> None:
     real, _ = _small()
     release = _smote()
     for name, call in {
         "label": lambda: audit(release, "nothing"),
-        "no class": lambda: audit(release[release[LABEL] == "benign"], LABEL),
         "other table": lambda: audit(
             release, LABEL, real=real.rename(columns=lambda c: c if c == LABEL else f"_{c}")
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from time import perf_counter
 from typing import Any, Literal
@@ -14,18 +15,61 @@ from oversafe._core.text import listed, percent
 from oversafe.attack.base import ONLY_THE_FILE, About, Attack, AttackResult, Earlier, wilson_interval
 from oversafe.attack.class_tables import ClassTables, too_few
 from oversafe.attack.copies import difference_interval
-from oversafe.attack.geometry.decimals import told_by_decimals
+from oversafe.attack.geometry.labels.rows import TableRows, told_of
 from oversafe.attack.geometry.noise import lines_at_their_error
 from oversafe.attack.geometry.prepared import prepare
-from oversafe.attack.geometry.recovery import find_records
+from oversafe.attack.geometry.recovery import Recovered, find_records
 from oversafe.attack.geometry.shapes.lines import Lines, find_lines, neighbors_to_search
-from oversafe.attack.geometry.shapes.points import EXACT, BoolArray, IntArray, Points, as_frame, read_points
+from oversafe.attack.geometry.shapes.points import (
+    EXACT,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Points,
+    as_frame,
+    read_points,
+)
+from oversafe.attack.geometry.shapes.segments import shares_of
 from oversafe.data.rows import is_copy
 
 # A row in which this many lines end is real beyond doubt, by the argument of the paper's Theorem 2.
 _CERTAIN = 3
 # A rounded row is within this many errors of where it would be.
 _AT = 2.5
+# So many rows that are real beyond doubt may be off the grids.
+_CONTRADICTED = 0.1
+# What is real beyond doubt has at least this probability.
+_SURE = 0.99
+# A row is said to be real from here on; one of which nothing is known has it.
+_OPEN = 0.5
+
+
+@dataclass(frozen=True)
+class Odds:
+    """How likely a row is real by the lines of its table; measured on the development sets of benchmarks/distin_cases.
+
+    Parameters
+    ----------
+    inside, at_end, beside : float
+        In a table of full precision: inside a line, at the end of one, on none.
+    between, off : float
+        In a rounded table: on a line or between two records, and elsewhere.
+    at_record : float
+        Where a record was recovered.
+    beyond : float
+        At the end of one line where rows lie beyond records.
+    """
+
+    inside: float = 0.001
+    at_end: float = 0.99
+    beside: float = 0.95
+    between: float = 0.1
+    off: float = 0.8
+    at_record: float = 0.98
+    beyond: float = 0.1
+
+
+ODDS = Odds()
 
 
 @dataclass(frozen=True)
@@ -38,9 +82,12 @@ class DistinguishingResult(AttackResult):
         See :class:`~oversafe.attack.AttackResult`.
     is_real : array of bool
         For each row of the attacked table, whether it is labelled real; not where gaps leave it open.
+    p_real : array of float
+        For each row, the probability that it is real; 0.5 where nothing tells, NaN where gaps leave it open.
     """
 
     is_real: BoolArray = field(default_factory=lambda: np.empty(0, dtype=bool), repr=False)
+    p_real: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
     _point: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False)
 
     def score(self, truth: Any) -> tuple[float, float]:
@@ -73,8 +120,12 @@ class DistinSMOTE(Attack):
     two real records and three real ones are not collinear. Algorithm 2 of [1]_ removes these rows, and
     what is left is real. Here the rows that are left are searched again among themselves, however far
     apart, because the ends of every segment are among them; and a row at a simple fraction of its line
-    stays, because real records on a grid (integers, rounded values) can be collinear. Where the rows fall into some
-    with few decimals and others with all that a float holds, in several columns at once, that tells them apart too.
+    stays, because real records on a grid (integers, rounded values) can be collinear.
+
+    Real values lie on grids, such as whole numbers or two decimals, and interpolated ones beside them. Where columns
+    have grids, and the rows off them lie between rows on them or can be decoded by themselves, the grids tell: no line
+    through three rows is needed. In rounded tables a row that lies between two others, within the errors of the file
+    and more often than chance explains, is synthetic.
 
     Parameters
     ----------
@@ -117,8 +168,8 @@ class DistinSMOTE(Attack):
         question="Can the real rows be told from the added ones?",
         attacker=ONLY_THE_FILE,
         method=(
-            "Added rows lie between others on a line, real ones at its ends. Whoever sees which rows are "
-            "real holds the records of real people."
+            "Added rows lie between others on a line, real ones at its ends, and added values lie between the "
+            "measured ones. Whoever sees which rows are real holds the records of real people."
         ),
         risk=(
             "The share of the real rows that are recognised, less the share of the added rows that are "
@@ -152,8 +203,8 @@ class DistinSMOTE(Attack):
         Returns
         -------
         DistinguishingResult
-            The labels. ``details["risk_basis"]`` is "truth" or "estimate". A table without lines keeps
-            the paper's labels (all real), at risk 0: there was nothing to tell apart.
+            The labels and their probabilities. ``details["risk_basis"]`` is "truth" or "estimate". A table without
+            lines keeps the paper's labels (all real), at risk 0: there was nothing to tell apart.
 
         Raises
         ------
@@ -167,20 +218,29 @@ class DistinSMOTE(Attack):
         points, lines = lines_at_their_error(points, n_neighbors, self.tolerance, self.n_jobs)
         if points.exact:
             found = _search(points, lines, n_neighbors, self.n_jobs)
-            synthetic, ends = _inside_and_ends(points, found)
+            by_lines, ends = _exact_lines(points, found, self.n_jobs)
         else:
             found = [lines]
-            synthetic, ends = _between_and_at_records(points, lines, self.n_jobs)
-        # Rows with gaps in the columns used are judged by their decimals alone.
-        judged = np.isin(np.arange(len(given)), table.rows)
-        is_real, ends_of_row = np.zeros(len(given), dtype=bool), np.zeros(len(given), dtype=np.int64)
-        is_real[table.rows], ends_of_row[table.rows] = ~synthetic[points.row], ends[points.row]
-        certain = is_real & (ends_of_row >= _CERTAIN)
-        told = told_by_decimals(given)
-        if told is not None:
-            judged |= told.real | told.added
-            is_real = (is_real | told.real) & ~told.added
-            certain = (certain | told.real) & ~told.added
+            by_lines, ends = _between_and_at_records(points, lines, self.n_jobs)
+        # Rows with gaps in the columns used are judged by their grids alone.
+        p_real, ends_of_row = np.full(len(given), np.nan), np.zeros(len(given), dtype=np.int64)
+        p_real[table.rows], ends_of_row[table.rows] = by_lines[points.row], ends[points.row]
+        told = told_of(given, table, n_jobs=self.n_jobs)
+        at_record = p_real == ODDS.at_record
+        if points.exact and not told.full:
+            # Rounded more than the lines allow for: many rows are beside the lines that they made.
+            p_real = np.where(p_real < _OPEN, ODDS.between, np.where(np.isnan(p_real), np.nan, _OPEN))
+        sure = (ends_of_row >= _CERTAIN) & (p_real >= _OPEN)
+        if told.full and told.by_grids and sure.any() and (told.p_real[sure] < _OPEN).mean() > _CONTRADICTED:
+            # Rows that are real by the lines are off the grids, which are those of other rows.
+            told = TableRows(np.full(len(given), np.nan))
+        if told.tells:
+            p_real = np.where(np.isnan(told.p_real), p_real, told.p_real)
+        if not told.by_grids:
+            # The records that ReconSMOTE recovers are surer than the rows on either side.
+            p_real[at_record] = ODDS.at_record
+        judged, is_real = ~np.isnan(p_real), p_real >= _OPEN
+        certain = is_real & ((ends_of_row >= _CERTAIN) | ((p_real >= _SURE) & told.by_grids))
 
         n_lines = sum(len(lines) for lines in found)
         details: dict[str, Any] = {
@@ -188,7 +248,7 @@ class DistinSMOTE(Attack):
             "labelled_real": int(is_real.sum()),
             "labelled_synthetic": int((judged & ~is_real).sum()),
             "certain": int(certain.sum()),
-            "told_by_decimals": () if told is None else tuple(str(name) for name in told.columns),
+            "told_by_grids": told.columns,
             "n_neighbors": n_neighbors,
             "tolerance": points.noise,
             "columns_left_out": points.left_out,
@@ -217,7 +277,7 @@ class DistinSMOTE(Attack):
             interval = max(0.0, low), max(0.0, high)
         details["seconds"] = perf_counter() - started
 
-        shown = is_real & (n_lines > 0 or told is not None)
+        shown = is_real & (n_lines > 0 or told.tells)
         evidence = given.loc[shown].copy()
         evidence.insert(evidence.shape[1], "lines", ends_of_row[shown], allow_duplicates=True)
         return DistinguishingResult(
@@ -228,6 +288,7 @@ class DistinSMOTE(Attack):
             evidence=evidence,
             details=details,
             is_real=is_real,
+            p_real=p_real,
             _point=point,
         )
 
@@ -240,9 +301,7 @@ class DistinSMOTE(Attack):
         if truth is not None and truth.all():
             return "all its rows are real, so there is none to be told from them"
         if found is not None and (
-            truth is not None
-            or found.details.get("released", 0)
-            or told_by_decimals(tables.release) is not None
+            truth is not None or found.details.get("released", 0) or told_of(tables.release).columns
         ):
             return None
         if found is not None and found.details.get("tolerance", 0.0) > EXACT and not found.evidence.empty:
@@ -263,11 +322,11 @@ class DistinSMOTE(Attack):
         details = result.details
         if result.risk <= 0:
             return f"The rows of class {label!r} do not show which of them are real."
-        if (columns := details.get("told_by_decimals")) and details.get("precision", 1.0) == 1.0:
+        if (columns := details.get("told_by_grids")) and details.get("precision", 1.0) == 1.0:
             return (
-                f"{details['labelled_real']} rows of class {label!r} have few decimals and "
-                f"{details['labelled_synthetic']} as many as a computer keeps ({listed(columns)}): the "
-                "former are real, the latter were added."
+                f"{details['labelled_real']} rows of class {label!r} have measured values, and "
+                f"{details['labelled_synthetic']} have values in between ({listed(columns)}): the former are real, "
+                "the latter were added."
             )
         if details["risk_basis"] == "estimate":
             return (
@@ -313,8 +372,30 @@ def _inside_and_ends(points: Points, found: list[Lines]) -> tuple[BoolArray, Int
     return synthetic, ends
 
 
-def _between_and_at_records(points: Points, lines: Lines, n_jobs: int | None) -> tuple[BoolArray, IntArray]:
-    """Return which points lie on lines or between recovered records, and how many lines end in each.
+def _exact_lines(
+    points: Points, found: list[Lines], n_jobs: int | None, odds: Odds = ODDS
+) -> tuple[FloatArray, IntArray]:
+    """Return the probability that each point is real, by lines without errors, and how many lines end in each."""
+    synthetic, ends = _inside_and_ends(points, found)
+    if not sum(map(len, found)):
+        return np.full(len(synthetic), _OPEN), ends
+    p_real = np.where(synthetic, odds.inside, np.where(ends > 0, odds.at_end, odds.beside))
+    records = find_records(points, found[0], min_lines=None, go_on=True, n_jobs=n_jobs)
+    shares = shares_of(points.values, records.segments, records.places)
+    beyond = (shares < 0) | (shares > 1)
+    if beyond.any():
+        # Rows lie beyond records, so that records lie inside lines and the rows at their ends.
+        p_real[beyond | (records.segments[:, 0] >= 0)] = odds.inside
+        on_lines = np.bincount(np.concatenate([lines.indices for lines in found]), minlength=len(p_real))
+        p_real[(records.segments[:, 0] < 0) & (on_lines == 1) & (ends == 1)] = odds.beyond
+        p_real[[nearest for _, nearest in _at_records(points, records)]] = odds.at_record
+    return p_real, ends
+
+
+def _between_and_at_records(
+    points: Points, lines: Lines, n_jobs: int | None, odds: Odds = ODDS
+) -> tuple[FloatArray, IntArray]:
+    """Return the probability that each point is real, by lines within errors, and how many lines end in each.
 
     Within errors a row may seem to be inside a line that ends in it; the records tell.
     """
@@ -322,13 +403,20 @@ def _between_and_at_records(points: Points, lines: Lines, n_jobs: int | None) ->
     synthetic, ends = _inside_and_ends(points, [lines])
     synthetic |= records.segments[:, 0] >= 0
     ends[:] = 0
+    p_real = np.where(synthetic, odds.between, odds.off if len(lines) else _OPEN)
+    for number, nearest in _at_records(points, records):
+        p_real[nearest] = odds.at_record
+        ends[nearest] = records.support[number]
+    return p_real, ends
+
+
+def _at_records(points: Points, records: Recovered) -> Iterator[tuple[int, int]]:
+    """Yield each recovered record that stands in the table, and the nearest point."""
     for number, place in enumerate(records.places):
         distance = np.linalg.norm(points.values - place, axis=1)
         nearest = int(distance.argmin())
         if distance[nearest] <= records.radius[number] + _AT * points.noise:
-            synthetic[nearest] = False
-            ends[nearest] = records.support[number]
-    return synthetic, ends
+            yield number, nearest
 
 
 def _with_copies(truth: Any, point: IntArray) -> BoolArray:

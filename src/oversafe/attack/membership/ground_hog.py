@@ -49,8 +49,8 @@ class GroundHog(Attack):
     all targets, so they are made once. Only the made rows of the target's class are looked at, and releases
     of different sizes are cut to one, so that the number of rows gives nothing away.
 
-    Plain SMOTE on float columns (imbalanced-learn's and :class:`oversafe.protect.SMOTE`) takes a compiled path that
-    draws releases with the same distribution and sums them up without building them.
+    Plain SMOTE on float columns (imbalanced-learn's, and :class:`oversafe.protect.SMOTE` on columns of full precision)
+    takes a compiled path that draws releases with the same distribution and sums them up without building them.
 
     Parameters
     ----------

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from oversafe._core.errors import InputError
 from oversafe.attack.membership._kernels import smote_histograms, smote_summaries
 from oversafe.attack.membership.statistics import N_BINS, QUARTILES, RADII, Matrix, Statistics, Surroundings
+from oversafe.data.infer import column_decimals
 
 IntArray = NDArray[np.int64]
 
@@ -29,7 +30,7 @@ def smote_neighbors(protector: Any, X: Any) -> int | None:
     """Return SMOTE's number of neighbours if this is plain SMOTE on float columns, else None.
 
     Subclasses and other dtypes are left to the general path: imbalanced-learn rounds what it computes to the
-    dtype of the table, and our adapter restores integers and categories.
+    dtype of the table, and our adapter restores integers, categories and decimals.
     """
     from imblearn.over_sampling import SMOTE
 
@@ -44,6 +45,8 @@ def smote_neighbors(protector: Any, X: Any) -> int | None:
         return None
     values = np.asarray(X)
     if not (np.abs(values) < _LARGEST).all():
+        return None
+    if type(protector) is OwnSMOTE and any(own is not None for own in column_decimals(values)):
         return None
     return protector.k_neighbors
 

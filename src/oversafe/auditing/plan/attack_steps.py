@@ -54,11 +54,16 @@ class AttackStep:
 
 
 def attacked_classes(release: pd.Series, real: pd.Series | None) -> list[str]:
-    """Return the classes whose records are at risk: all but the largest, or all when it is not known which."""
+    """Return the classes whose records are at risk: all but the largest, or all when it is not known which.
+
+    Of one class alone nobody knows whether it is the largest.
+    """
     classes = set(value_keys(release))
     if real is not None:
         counts = value_keys(real).value_counts()
-        classes = (classes | set(counts.index)) - {counts.index[0]}
+        classes |= set(counts.index)
+        if len(counts) > 1:
+            classes -= {counts.index[0]}
     return sorted(classes)
 
 

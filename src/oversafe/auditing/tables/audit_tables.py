@@ -22,7 +22,7 @@ from oversafe.auditing.tables.masking_column import hiding_column
 from oversafe.data import Schema
 from oversafe.data.labels import check_class_count
 from oversafe.data.rows import is_copy
-from oversafe.data.rows.values import value_key, value_keys
+from oversafe.data.rows.values import value_keys
 from oversafe.data.schema import check_table
 
 FloatArray = NDArray[np.float64]
@@ -119,15 +119,6 @@ class Material:
                 check_class_count(
                     len(own), len(tables[what]), f"the label column {label!r} of the {what} has"
                 )
-        if real is not None and len(classes["real table"]) < 2:
-            raise InputError(
-                f"the real table has one class only ({_shown_class(real[label].iloc[0])}); give it with all its classes"
-            )
-        if real is None and len(classes["release"]) < 2:
-            raise InputError(
-                f"the label column {label!r} has one class only ({_shown_class(release[label].iloc[0])}); "
-                "give the release with all its classes, or the real table too (--real)"
-            )
         if real is not None and not classes["release"] & classes["real table"]:
             raise InputError(
                 f"the release and the real table share no class in {label!r}; give the same label column"
@@ -248,7 +239,3 @@ def _other_units(release: pd.DataFrame, real: pd.DataFrame, label: str, columns:
     others = [name for name, distance in apart.items() if distance >= _ELSEWHERE]
     unlike = [name for name, distance in apart.items() if distance >= _UNLIKE]
     return unlike if others or len(unlike) > len(apart) / 2 else []
-
-
-def _shown_class(label: Any) -> str:
-    return repr(value_key(label))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from sklearn.utils._indexing import _get_column_indices
 from oversafe._core.errors import InputError
 from oversafe.data.column import Column
 from oversafe.data.encode import column_codes
-from oversafe.data.infer import infer_column
+from oversafe.data.infer import count_decimals, infer_column
 from oversafe.data.schema import Schema
 from oversafe.privacy.guarantee import Guarantee
 from oversafe.protect.base import Sampler
@@ -31,6 +31,8 @@ _LINES = (
 )
 
 
+# Single precision holds so many digits of any number.
+_SINGLE = 6
 # Squares of larger numbers are infinite, and those of smaller ones vanish.
 _LARGEST, _SMALLEST = 2.0**500, 2.0**-500
 
@@ -61,7 +63,7 @@ class _Adapter(Sampler):
         self.schema_ = self._check_schema(table, self.schema)
         self.guarantee_ = Guarantee.none(*self._reasons)
         table = self.schema_.conform(table)
-        schema = self._interpolated(self.schema_)
+        schema = self._interpolated(with_own_decimals(self.schema_, table))
         matrix, nominal = self._encode(schema, table)
         resampled, codes, classes = self._run(matrix, nominal, labels)
         added = self._decode(schema, resampled[len(table) :])
@@ -243,9 +245,9 @@ class RandomUnderSampler(_Picker):
 class SMOTE(_Adapter):
     """Add rows on the lines between neighbours of the smaller classes (Chawla et al. 2002).
 
-    Columns of floats are returned exactly as imbalanced-learn computes them, so that what is audited is what
-    is released in practice. Other columns are coded as numbers, with one column per category, and turned
-    back into their own kind.
+    Columns of floats are returned as imbalanced-learn computes them, rounded to the decimals that their real values
+    have: with more, one added row can give both its parents away. Other columns are coded as numbers, with one column
+    per category, and turned back into their own kind.
 
     Parameters
     ----------
@@ -516,11 +518,37 @@ class KMeansSMOTE(_Adapter):
 
 
 def as_interpolated(schema: Schema) -> Schema:
-    """Return the schema with every float column as a plain number, as imbalanced-learn treats it."""
+    """Return the schema with every float column as a plain number, as imbalanced-learn treats it, but for decimals."""
 
     def plain(column: Column) -> Column:
         if types.is_float_dtype(pd.api.types.pandas_dtype(column.dtype)):
-            return Column(column.name, "continuous", column.dtype, missing=column.missing)
+            return Column(
+                column.name, "continuous", column.dtype, missing=column.missing, decimals=_decimals(column)
+            )
         return column
 
     return Schema(tuple(plain(column) for column in schema))
+
+
+def _decimals(column: Column) -> int | None:
+    """Return the decimals of a float column's values, or None for full precision."""
+    if column.is_category:
+        return count_decimals(np.array(column.categories or (), dtype=float))
+    return 0 if column.kind == "integer" else column.decimals
+
+
+def with_own_decimals(schema: Schema, table: pd.DataFrame) -> Schema:
+    """Return the schema with the decimals of columns in single precision, as they are printed."""
+
+    def told(column: Column) -> Column:
+        if column.kind != "continuous" or column.decimals is not None or column.dtype.lower() != "float32":
+            return column
+        numbers = table[column.name].dropna().to_numpy(dtype=np.float32).astype(str).astype(float)
+        decimals = count_decimals(numbers)
+        before = int(np.ceil(np.log10(np.abs(numbers).max(initial=1.0))))
+        # With more digits than single precision holds, they are no longer the data's own.
+        return (
+            column if decimals is None or decimals + before > _SINGLE else replace(column, decimals=decimals)
+        )
+
+    return Schema(tuple(told(column) for column in schema))
