@@ -25,8 +25,11 @@ _BETWEEN = 3.0
 _TOO_COARSE = 1e-3
 # The odds that the ends are wrong where a column fits no step.
 _BLOCKED = 1.0
-# How many lines share an end at least, as a share: few rows show none.
-_SHARED = 0.05
+# How likely a sampler goes beyond records (one of a dozen in use does), which share of the rows with one known end it
+# then puts there, how far as a share of the way to the neighbour, and how often the way is a part of a longer one.
+_EXTRAPOLATES, _PAST, _FARTHEST, _PART = 0.05, (0.3, 0.999), 0.5, 0.05
+# How many lines share an end, at least and at most, as a share: few rows show none. So many segments show it.
+_SHARED, _ENOUGH = 0.05, 10
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,9 @@ def join(lines: Lines, grids: Grids, cells: Cells, key: BoolArray) -> Points:
     spread = np.log1p(np.abs(way).mean(axis=0)).sum()
     # Columns depend on each other: only half of their room counts.
     coincidence = min(1.0, len(units) * float(np.exp(-0.5 * spread)))
-    shared = max(_SHARED, float((n_lines > 1)[segments].mean()))
+    met = n_lines > 1
+    shared = _shared(met[segments], rows)
+    past = _past(ends, lines.share, met, segment, len(segments))
     wrong = np.ones(len(units))
     for _ in range(2):
         odds = np.empty((len(segments), 2))
@@ -137,8 +142,36 @@ def join(lines: Lines, grids: Grids, cells: Cells, key: BoolArray) -> Points:
                 other * alone + (1 - other) * np.minimum(beside, alone) + _BEHIND * behind[:, side]
             )
         odds[between] = np.maximum(odds[between], _BETWEEN)
+        odds += np.where(met[segments], 0.0, past)
         wrong = agreement(odds[once], segments[once], len(units), coincidence, shared)
     return Points(units, wrong, n_lines, ends)
+
+
+def _shared(met: BoolArray, rows: IntArray) -> float:
+    """Return the share of the ends of segments that other lines share, of those that several rows confirm if they are
+    enough: accidents share none."""
+    told = met[rows > 1] if (rows > 1).sum() >= _ENOUGH else met
+    # As if one more segment shared none.
+    return float(np.clip(told.sum() / (told.size + 2), _SHARED, 1.0))
+
+
+def _past(ends: IntArray, share: FloatArray, met: BoolArray, segment: IntArray, n: int) -> FloatArray:
+    """Return by end of each segment the odds that all of its rows lie past the other end, and no record is here.
+
+    Some samplers go on beyond a record, by half of the way at most: such rows are nearer to the record.
+    """
+    one = met[ends].sum(axis=1) == 1
+    # Where one end is known to be a record: how many rows are in the half beside it.
+    beside = np.where(met[ends[:, 0]], share < _FARTHEST, share > 1 - _FARTHEST)[one]
+    ways = np.linspace(*_PAST, 50)
+    likely = beside.sum() * np.log1p(ways) + (~beside).sum() * np.log1p(-ways)
+    weight = np.exp(np.minimum(likely, 700.0)) * _EXTRAPOLATES / len(ways)
+    past = float((weight * ways).sum() / (1 - _EXTRAPOLATES + weight.sum()))
+    odds = np.full((n, 2), 2 * past / max(1 - past, 1e-9))
+    # Rows in the half beside an end speak for it, unless the way is a part of a longer one.
+    for side, against in ((0, share < 1 - _FARTHEST), (1, share > _FARTHEST)):
+        odds[segment[against], side] *= _PART
+    return odds
 
 
 def _between(segments: IntArray, way: FloatArray) -> tuple[BoolArray, BoolArray]:

@@ -141,5 +141,7 @@ def agreement(
     total = np.bincount(point, np.log(np.maximum(odds, 1e-300)), minlength=n_points)
     lines = np.bincount(point, minlength=n_points)
     total += (lines - 1) * np.log(min(1.0, coincidence) / shared)
+    # Of records few have a single line where most ends are shared.
+    total -= np.where(lines == 1, np.log1p(-shared), 0.0)
     wrong = 1.0 / (1.0 + np.exp(-np.clip(total, -700, 700)))
     return np.maximum(wrong, _SUREST)
