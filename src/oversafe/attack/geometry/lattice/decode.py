@@ -68,6 +68,8 @@ def decode_rows(
     *,
     grids: Grids | None = None,
     precision: int | Literal["float32"] | None = None,
+    written: Precision | None = None,
+    records: FloatArray | None = None,
 ) -> DecodedRows:
     """Return the real records that interpolated rows give away one by one.
 
@@ -81,11 +83,15 @@ def decode_rows(
         The grids, if they are known.
     precision : int or "float32", optional
         The digits of the file; read from the numbers by default.
+    written : Precision, optional
+        The same, if it was read before.
+    records : array, optional
+        Records that are known by other means: lines that end in one are surer.
     """
     released = np.asarray(released, dtype=float)
     if not len(released):
         return _nothing(released, grids or no_grids(released.shape[1]))
-    written = Precision.of(released, precision)
+    written = Precision.of(released, precision) if written is None else written
     if grids is None:
         if known is not None and len(known):
             grids = grids_of_known(np.asarray(known, dtype=float), released, written)
@@ -93,14 +99,14 @@ def decode_rows(
             grids = grids_of_repeats(released, written)
     grids = tuned(released, grids, written)
     written = late_or_early(released, grids, written)
-    result = _decoded(released, grids, written)
+    result = _decoded(released, grids, written, records)
     # What lines complete may lie on a grid too, and lines that nothing meets may have too coarse ones.
     for _ in range(_ROUNDS):
         shown = _completed_grids(result, grids, written) or _finer_grids(result, grids)
         if shown is None:
             break
         grids = shown
-        result = _decoded(released, grids, written)
+        result = _decoded(released, grids, written, records)
     return result
 
 
@@ -127,7 +133,9 @@ def _completed_grids(result: DecodedRows, grids: Grids, written: Precision) -> G
     return found
 
 
-def _decoded(released: FloatArray, grids: Grids, written: Precision) -> DecodedRows:
+def _decoded(
+    released: FloatArray, grids: Grids, written: Precision, known: FloatArray | None
+) -> DecodedRows:
     cells = cells_of(released, grids, written, reach_of(released, grids, written))
     lines = lines_of_rows(cells, grids)
     key = _key(lines, grids)
@@ -135,7 +143,7 @@ def _decoded(released: FloatArray, grids: Grids, written: Precision) -> DecodedR
     lines = lines.take(np.asarray(whole))
     if not len(lines):
         return _nothing(released, grids)
-    points = join(lines, grids, cells, key)
+    points = join(lines, grids, cells, key, known)
     shape = len(points.units), released.shape[1]
     units, records, p_value = np.full(shape, np.nan), np.full(shape, np.nan), np.ones(shape)
     units[:, key] = points.units

@@ -17,6 +17,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
+# How far off its grid a record of lines may be.
+_ON_GRID = 0.01
 # The odds that an end is a ghost where a point that other lines share lies behind it.
 _BEHIND = 10.0
 # The odds against a point in which two parts of one line meet.
@@ -54,7 +56,9 @@ class Points:
     ends: IntArray
 
 
-def join(lines: Lines, grids: Grids, cells: Cells, key: BoolArray) -> Points:
+def join(
+    lines: Lines, grids: Grids, cells: Cells, key: BoolArray, known: FloatArray | None = None
+) -> Points:
     """Return the points where lines end, in the columns that tell them apart.
 
     Parameters
@@ -67,6 +71,8 @@ def join(lines: Lines, grids: Grids, cells: Cells, key: BoolArray) -> Points:
         The rows.
     key : array of bool (m,)
         The columns.
+    known : array (r, m), optional
+        Records that are known by other means.
     """
     reach, error = cells.reach, cells.error
     starts, ways = lines.starts[:, key], lines.ways[:, key]
@@ -119,7 +125,10 @@ def join(lines: Lines, grids: Grids, cells: Cells, key: BoolArray) -> Points:
         np.bincount(segments.ravel(), minlength=len(units))
         - np.bincount(segments[between], minlength=len(units)) // 2
     )
-    behind = _behind(begin, way, units, n_lines)
+    is_known = _are_known(units, grids.only(np.flatnonzero(key)), known, key)
+    # What ends in a known record is as good as met by another line.
+    met = n_lines + is_known > 1
+    behind = _behind(begin, way, units[met])
     # Two parts of one line that meet in a point are one line, and the point is likelier between its ends than one.
     once = ~between
     _, one = np.unique(segments[between], return_index=True)
@@ -127,7 +136,6 @@ def join(lines: Lines, grids: Grids, cells: Cells, key: BoolArray) -> Points:
     spread = np.log1p(np.abs(way).mean(axis=0)).sum()
     # Columns depend on each other: only half of their room counts.
     coincidence = min(1.0, len(units) * float(np.exp(-0.5 * spread)))
-    met = n_lines > 1
     shared = _shared(met[segments], rows)
     past = _past(ends, lines.share, met, segment, len(segments))
     wrong = np.ones(len(units))
@@ -143,8 +151,18 @@ def join(lines: Lines, grids: Grids, cells: Cells, key: BoolArray) -> Points:
             )
         odds[between] = np.maximum(odds[between], _BETWEEN)
         odds += np.where(met[segments], 0.0, past)
-        wrong = agreement(odds[once], segments[once], len(units), coincidence, shared)
+        wrong = agreement(odds[once], segments[once], len(units), coincidence, shared, is_known)
     return Points(units, wrong, n_lines, ends)
+
+
+def _are_known(units: FloatArray, grids: Grids, known: FloatArray | None, key: BoolArray) -> BoolArray:
+    """Return which points are records that are known by other means."""
+    if known is None or not len(known):
+        return np.zeros(len(units), dtype=bool)
+    there = grids.units(known)[:, key]
+    on = (np.abs(there - np.rint(there)) < _ON_GRID).all(axis=1)
+    names = {point.tobytes() for point in np.rint(there[on]) + 0.0}
+    return np.array([point.tobytes() in names for point in units + 0.0], dtype=bool)
 
 
 def _shared(met: BoolArray, rows: IntArray) -> float:
@@ -184,9 +202,9 @@ def _between(segments: IntArray, way: FloatArray) -> tuple[BoolArray, BoolArray]
     return between, np.asarray(between.any(axis=1))
 
 
-def _behind(begin: FloatArray, way: FloatArray, units: FloatArray, n_lines: IntArray) -> BoolArray:
+def _behind(begin: FloatArray, way: FloatArray, shared: FloatArray) -> BoolArray:
     """Return whether a point that other lines share lies on the line behind each end."""
-    solid = {point.tobytes() for point in units[n_lines > 1]}
+    solid = {point.tobytes() for point in shared}
     found = np.zeros((len(begin), 2), dtype=bool)
     if not solid:
         return found
