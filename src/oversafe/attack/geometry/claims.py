@@ -11,6 +11,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 
+from oversafe.attack.geometry.lattice.grids import Grids
 from oversafe.attack.geometry.lattice.stage import SingleRows
 from oversafe.attack.geometry.matching import EQUAL
 from oversafe.attack.geometry.recovery import Recovered, Seeds
@@ -19,6 +20,8 @@ from oversafe.attack.geometry.values import is_constant
 
 # Up to this probability of being wrong a record is claimed, and below this one it is called certain.
 CLAIMED, CERTAIN = 0.05, 1e-6
+# A value is taken to its grid if so many times its error is so small a share of a step.
+_SIGMAS, _CLEAR = 4.0, 0.2
 # A record is one in more than this share of the columns that vary; of less a value or two are known.
 _MOST = 0.5
 
@@ -128,8 +131,10 @@ def of_lines(
     records: Recovered,
     p_wrong: FloatArray,
     released: IntArray,
+    points: Points,
+    grids: Grids,
 ) -> Claims:
-    """Return the claims of lines, rays and grids.
+    """Return the claims of lines, rays and grids, their values as the grids of the columns have them.
 
     Parameters
     ----------
@@ -141,8 +146,13 @@ def of_lines(
         The probability that each is wrong.
     released : array of int
         The row of the release that each is, or -1.
+    points : Points
+        The table.
+    grids : Grids
+        The grids of its columns, as far as they are known.
     """
     frame, errors, estimated = frames
+    _snap(frame, errors, estimated, released, points, grids)
     told = frame.notna().to_numpy() & ~estimated.to_numpy(dtype=bool)
     p_values = pd.DataFrame(np.where(told, p_wrong[:, None], 1.0), columns=frame.columns)
     return Claims(
@@ -159,6 +169,29 @@ def of_lines(
     )
 
 
+def _snap(
+    frame: pd.DataFrame,
+    errors: pd.DataFrame,
+    estimated: pd.DataFrame,
+    released: IntArray,
+    points: Points,
+    grids: Grids,
+) -> None:
+    """Put the values of hidden records on the grids of their columns, where these are clear."""
+    values = np.full((len(frame), frame.shape[1]), np.nan)
+    columns = points.columns
+    values[:, columns] = frame.iloc[:, columns].to_numpy(dtype=float)
+    at = grids.values(np.rint(grids.units(values)))
+    wide = _SIGMAS * errors.to_numpy(dtype=float)
+    with np.errstate(invalid="ignore"):
+        near = np.abs(values - at) <= wide + grids.noise
+        clear = wide < _CLEAR * grids.step
+    here = near & clear & (released < 0)[:, None] & ~estimated.to_numpy(dtype=bool)
+    for j in np.flatnonzero(here.any(axis=0)).tolist():
+        frame.isetitem(j, np.where(here[:, j], at[:, j], values[:, j]))
+        errors.isetitem(j, np.where(here[:, j], grids.noise[j], errors.iloc[:, j]))
+
+
 def with_single_rows(claims: Claims, found: SingleRows, points: Points, ranges: FloatArray) -> Claims:
     """Return the claims of lines with those of single rows: equal ones are one, and as sure as the surer of the two.
 
@@ -170,6 +203,9 @@ def with_single_rows(claims: Claims, found: SingleRows, points: Points, ranges: 
     chosen = np.flatnonzero((found.p_wrong <= CLAIMED) & (stated.sum(axis=1) > _MOST * varies.sum()))
     if not len(chosen):
         return claims
+    # Where rows tell more, records of lines in a few of the columns are no records of their own.
+    told = ~claims.estimated.to_numpy(dtype=bool) & claims.frame.notna().to_numpy() & varies
+    claims = claims.take(told.sum(axis=1) > _MOST * varies.sum())
     records, p_value = found.records[chosen], found.p_value[chosen]
     same = _same_records(claims, records, ranges)
     number = np.full(len(found.records), -1, dtype=np.int64)
@@ -179,7 +215,7 @@ def with_single_rows(claims: Claims, found: SingleRows, points: Points, ranges: 
     number[chosen[new]] = n + np.arange(len(new))
     merged = _appended(claims, records[new], p_value[new], found, chosen[new], points)
     for i in np.flatnonzero(same >= 0).tolist():
-        _merge(merged, int(same[i]), records[i], p_value[i], float(found.p_wrong[chosen[i]]))
+        _merge(merged, int(same[i]), found, int(chosen[i]))
     segments = merged.segments.copy()
     point = point_of_row[found.row]
     ends = np.sort(number[found.ends], axis=1)
@@ -203,7 +239,7 @@ def _same_records(claims: Claims, records: FloatArray, ranges: FloatArray) -> In
     for pattern in np.unique(stated, axis=0):
         use = np.flatnonzero(pattern & common)
         those = np.flatnonzero((stated == pattern).all(axis=1))
-        if not len(use):
+        if len(use) <= _MOST * pattern.sum():
             continue
         allowed = np.maximum(errors[:, use], EQUAL * ranges[varies[use]])
         unit = np.maximum(np.median(allowed, axis=0), 1e-300)
@@ -247,7 +283,7 @@ def _appended(
 
     return Claims(
         frame,
-        longer(claims.errors, np.where(missing, np.nan, 0.0)),
+        longer(claims.errors, found.error[numbers]),
         longer(claims.estimated, missing & False),
         longer(claims.p_values, p_value),
         np.concatenate([claims.p_wrong, found.p_wrong[numbers]]),
@@ -259,14 +295,14 @@ def _appended(
     )
 
 
-def _merge(claims: Claims, i: int, values: FloatArray, p_value: FloatArray, p_wrong: float) -> None:
+def _merge(claims: Claims, i: int, found: SingleRows, number: int) -> None:
     """Put into a claim what single rows say about the same record."""
-    for j in np.flatnonzero(~np.isnan(values)).tolist():
-        surer = p_value[j] <= claims.p_values.iat[i, j]
-        if surer or claims.estimated.iat[i, j]:
-            if claims.released[i] < 0:
-                claims.frame.iat[i, j] = values[j]
-                claims.errors.iat[i, j] = 0.0
+    for j in np.flatnonzero(~np.isnan(found.records[number])).tolist():
+        p = found.p_value[number, j]
+        if p <= claims.p_values.iat[i, j] or claims.estimated.iat[i, j]:
+            if claims.released[i] < 0 or claims.estimated.iat[i, j]:
+                claims.frame.iat[i, j] = found.records[number, j]
+                claims.errors.iat[i, j] = found.error[number, j]
             claims.estimated.iat[i, j] = False
-            claims.p_values.iat[i, j] = min(p_value[j], claims.p_values.iat[i, j])
-    claims.p_wrong[i] = min(claims.p_wrong[i], p_wrong)
+            claims.p_values.iat[i, j] = min(p, claims.p_values.iat[i, j])
+    claims.p_wrong[i] = min(claims.p_wrong[i], found.p_wrong[number])

@@ -21,7 +21,7 @@ from oversafe.attack.base import (
     SuccessRate,
     wilson_interval,
 )
-from oversafe.attack.class_tables import ClassTables, too_few
+from oversafe.attack.class_tables import ClassTables
 from oversafe.attack.geometry.claims import (
     CERTAIN,
     CLAIMED,
@@ -31,7 +31,7 @@ from oversafe.attack.geometry.claims import (
     with_single_rows,
 )
 from oversafe.attack.geometry.identify_sampler import recognise
-from oversafe.attack.geometry.lattice.stage import SingleRows, from_single_rows
+from oversafe.attack.geometry.lattice.stage import SingleRows, from_single_rows, nothing_of_rows
 from oversafe.attack.geometry.matching import match_records
 from oversafe.attack.geometry.noise import lines_at_their_error
 from oversafe.attack.geometry.prepared import Prepared, prepare
@@ -284,22 +284,30 @@ class ReconSMOTE(Attack):
         n_neighbors = neighbors_to_search(points, self.n_neighbors, self.k_neighbors, self.ratio)
         exact, (points, lines) = points, lines_at_their_error(points, n_neighbors, self.tolerance, self.n_jobs)
         meetings = find_meetings(lines, points, self.min_lines)
-        single = self._single_rows(exact, points, meetings, table, known)
+        single = (
+            self._single_rows(exact, points, meetings, table, known)
+            if self.expand
+            else nothing_of_rows(table.frame.shape[1])
+        )
         records = find_records(
             points,
             lines,
             meetings,
-            seeds_of(single, points) if self.expand else None,
+            seeds_of(single, points),
             min_lines=self.min_lines,
             go_on=self.expand,
             n_jobs=self.n_jobs,
         )
         released = _released_row(records.places, records.radius, points)
-        p_wrong = wrong_places(points, len(lines), records, single.grids)
+        p_wrong = wrong_places(points, len(lines), records, single.grids, single.past)
         ranges = _ranges(points)
-        claims = of_lines(in_units(records, released, points), records, p_wrong, released)
+        claims = of_lines(
+            in_units(records, released, points), records, p_wrong, released, points, single.grids
+        )
         claims = with_single_rows(claims, single, points, ranges)
-        claims = claims.take(claims.p_wrong <= CLAIMED)
+        # Whoever says how many lines must meet is told of all places where they do.
+        asked = np.array([self.min_lines is not None and by == "lines" for by in claims.found_by], dtype=bool)
+        claims = claims.take((claims.p_wrong <= CLAIMED) | asked)
         if len(table.rows) < len(given) or table.gaps:
             claims.estimated[:] |= perhaps_filled(claims.frame, claims.released, given).to_numpy()
         frame, errors, estimated = claims.frame, claims.errors, claims.estimated
@@ -419,10 +427,6 @@ class ReconSMOTE(Attack):
             met[:, points.columns] = points.low + meetings.places * points.span
         whole = np.array([pd.api.types.is_integer_dtype(dtype) for dtype in table.frame.dtypes])
         return from_single_rows(numbers(table.frame), rows, met, whole)
-
-    def why_not(self, tables: ClassTables, earlier: Earlier) -> str | None:
-        """Return that a class is too small, if it is."""
-        return too_few(tables.release) or None
 
     def run_on(self, tables: ClassTables, earlier: Earlier) -> ReconstructionResult:
         """Run it on the released rows, and count the records that are real where that is known."""

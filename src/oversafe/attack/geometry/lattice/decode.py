@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from oversafe.attack.geometry.lattice import _kernels
 from oversafe.attack.geometry.lattice.completion import complete
 from oversafe.attack.geometry.lattice.grids import Grids, grid_of, grids_of_known, grids_of_repeats, no_grids
-from oversafe.attack.geometry.lattice.joint import Points, join
+from oversafe.attack.geometry.lattice.joint import EXTRAPOLATES, Points, join
 from oversafe.attack.geometry.lattice.precision import Precision
 from oversafe.attack.geometry.lattice.search import Lines, cells_of, lines_of_rows
 from oversafe.attack.geometry.lattice.tuning import halved, late_or_early, reach_of, tuned
@@ -50,6 +50,8 @@ class DecodedRows:
         For each decoded row its number, the records next to it, and where it lies between them.
     grids : Grids
         The grids that were used.
+    past : float
+        How likely a row with one known end lies past it, and not on the way to the other.
     """
 
     records: FloatArray
@@ -60,6 +62,7 @@ class DecodedRows:
     ends: IntArray
     share: FloatArray
     grids: Grids
+    past: float = EXTRAPOLATES
 
 
 def decode_rows(
@@ -157,7 +160,17 @@ def _decoded(
         records, p_value, np.flatnonzero(~key & ~still).tolist(), released, lines, points, grids, written
     )
     stated = np.where(np.isnan(records), 0.0, p_value).max(axis=1)
-    return DecodedRows(records, stated, p_value, points.n_lines, lines.row, points.ends, lines.share, grids)
+    return DecodedRows(
+        records,
+        stated,
+        p_value,
+        points.n_lines,
+        lines.row,
+        points.ends,
+        lines.share,
+        grids,
+        points.past,
+    )
 
 
 def _complete(

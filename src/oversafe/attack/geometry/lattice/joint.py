@@ -29,7 +29,7 @@ _TOO_COARSE = 1e-3
 _BLOCKED = 1.0
 # How likely a sampler goes beyond records (one of a dozen in use does), which share of the rows with one known end it
 # then puts there, how far as a share of the way to the neighbour, and how often the way is a part of a longer one.
-_EXTRAPOLATES, _PAST, _FARTHEST, _PART = 0.05, (0.3, 0.999), 0.5, 0.05
+EXTRAPOLATES, _PAST, _FARTHEST, _PART = 0.05, (0.3, 0.999), 0.5, 0.05
 # How many lines share an end, at least and at most, as a share: few rows show none. So many segments show it.
 _SHARED, _ENOUGH = 0.05, 10
 
@@ -48,12 +48,15 @@ class Points:
         The distinct lines that end there.
     ends : array (k, 2)
         For each line the points next to its row.
+    past : float
+        How likely a row with one known end lies past it, and not on the way to the other.
     """
 
     units: FloatArray
     p_wrong: FloatArray
     n_lines: IntArray
     ends: IntArray
+    past: float
 
 
 def join(
@@ -137,7 +140,7 @@ def join(
     # Columns depend on each other: only half of their room counts.
     coincidence = min(1.0, len(units) * float(np.exp(-0.5 * spread)))
     shared = _shared(met[segments], rows)
-    past = _past(ends, lines.share, met, segment, len(segments))
+    past, odds_past = _past(ends, lines.share, met, segment, len(segments))
     wrong = np.ones(len(units))
     for _ in range(2):
         odds = np.empty((len(segments), 2))
@@ -150,9 +153,9 @@ def join(
                 other * alone + (1 - other) * np.minimum(beside, alone) + _BEHIND * behind[:, side]
             )
         odds[between] = np.maximum(odds[between], _BETWEEN)
-        odds += np.where(met[segments], 0.0, past)
+        odds += np.where(met[segments], 0.0, odds_past)
         wrong = agreement(odds[once], segments[once], len(units), coincidence, shared, is_known)
-    return Points(units, wrong, n_lines, ends)
+    return Points(units, wrong, n_lines, ends, past)
 
 
 def _are_known(units: FloatArray, grids: Grids, known: FloatArray | None, key: BoolArray) -> BoolArray:
@@ -173,8 +176,8 @@ def _shared(met: BoolArray, rows: IntArray) -> float:
     return float(np.clip(told.sum() / (told.size + 2), _SHARED, 1.0))
 
 
-def _past(ends: IntArray, share: FloatArray, met: BoolArray, segment: IntArray, n: int) -> FloatArray:
-    """Return by end of each segment the odds that all of its rows lie past the other end, and no record is here.
+def _past(ends: IntArray, share: FloatArray, met: BoolArray, segment: IntArray, n: int) -> tuple[float, FloatArray]:
+    """Return how likely a row lies past a record, and by end of each segment the odds that all of its rows lie past the other end, and no record is here.
 
     Some samplers go on beyond a record, by half of the way at most: such rows are nearer to the record.
     """
@@ -183,13 +186,13 @@ def _past(ends: IntArray, share: FloatArray, met: BoolArray, segment: IntArray, 
     beside = np.where(met[ends[:, 0]], share < _FARTHEST, share > 1 - _FARTHEST)[one]
     ways = np.linspace(*_PAST, 50)
     likely = beside.sum() * np.log1p(ways) + (~beside).sum() * np.log1p(-ways)
-    weight = np.exp(np.minimum(likely, 700.0)) * _EXTRAPOLATES / len(ways)
-    past = float((weight * ways).sum() / (1 - _EXTRAPOLATES + weight.sum()))
+    weight = np.exp(np.minimum(likely, 700.0)) * EXTRAPOLATES / len(ways)
+    past = float((weight * ways).sum() / (1 - EXTRAPOLATES + weight.sum()))
     odds = np.full((n, 2), 2 * past / max(1 - past, 1e-9))
     # Rows in the half beside an end speak for it, unless the way is a part of a longer one.
     for side, against in ((0, share < 1 - _FARTHEST), (1, share > _FARTHEST)):
         odds[segment[against], side] *= _PART
-    return odds
+    return past, odds
 
 
 def _between(segments: IntArray, way: FloatArray) -> tuple[BoolArray, BoolArray]:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from oversafe.attack.geometry.lattice.completion import TOLD
 from oversafe.attack.geometry.lattice.decode import DecodedRows, decode_rows
 from oversafe.attack.geometry.lattice.grids import Grids, grids_of_known, grids_of_repeats, no_grids
+from oversafe.attack.geometry.lattice.joint import EXTRAPOLATES
 from oversafe.attack.geometry.lattice.precision import Precision
 from oversafe.attack.geometry.lattice.search import cells_of
 
@@ -34,6 +36,8 @@ class SingleRows:
     ----------
     records : array (r, m)
         Records in all columns of the table, NaN where a value is not known.
+    error : array (r, m)
+        How far each value may be from the true one: as precisely as the file is written.
     p_wrong, p_value : array (r,), (r, m)
         The probability that no real record has these values, and the same for each value.
     n_lines : array (r,)
@@ -46,9 +50,12 @@ class SingleRows:
         How many rows were decoded.
     digits : int or "float32"
         How precisely the file is written.
+    past : float
+        How likely a row with one known end lies past it, and not on the way to the other.
     """
 
     records: FloatArray
+    error: FloatArray
     p_wrong: FloatArray
     p_value: FloatArray
     n_lines: IntArray
@@ -58,6 +65,7 @@ class SingleRows:
     grids: Grids
     tried: int
     digits: int | str
+    past: float = EXTRAPOLATES
 
 
 def from_single_rows(
@@ -94,7 +102,7 @@ def from_single_rows(
         used = ~_rounded(released[:_FIRST], grids, written, whole[columns])
         columns, released = columns[used], released[:, used]
     if len(columns) < 2 or not len(rows):
-        return _nothing(m)
+        return nothing_of_rows(m)
     grids, found, written = grids.of(used), found[:, used], written.of_columns(used)
     most = int(_WORK / min(_COLUMNS, max(2, int(np.isfinite(grids.step).sum()))) ** 4)
     tried, before = 0, -1
@@ -145,10 +153,16 @@ def _in_columns(
     decoded: DecodedRows, rows: IntArray, columns: IntArray, m: int, tried: int, written: Precision
 ) -> SingleRows:
     shape = len(decoded.records), m
-    records, p_value = np.full(shape, np.nan), np.ones(shape)
+    records, error, p_value = np.full(shape, np.nan), np.full(shape, np.nan), np.ones(shape)
     records[:, columns], p_value[:, columns] = decoded.records, decoded.p_value
+    step, noise = decoded.grids.step, decoded.grids.noise
+    own = written.errors(decoded.records) + noise
+    # Values that lie on no grid are completed from several rows.
+    error[:, columns] = np.where(np.isfinite(step), own, np.maximum(own, TOLD * written.span))
+    error[np.isnan(records)] = np.nan
     return SingleRows(
         records,
+        error,
         decoded.p_wrong,
         p_value,
         decoded.n_lines,
@@ -158,10 +172,12 @@ def _in_columns(
         decoded.grids.among(columns, m),
         tried,
         written.digits,
+        decoded.past,
     )
 
 
-def _nothing(m: int) -> SingleRows:
+def nothing_of_rows(m: int) -> SingleRows:
+    """Return that no row was decoded, of a table of m columns."""
     none, rows = np.zeros((0, m)), np.zeros(0, dtype=np.int64)
     ends = np.zeros((0, 2), dtype=np.int64)
-    return SingleRows(none, np.zeros(0), none, rows, rows, ends, np.zeros(0), no_grids(m), 0, 16)
+    return SingleRows(none, none, np.zeros(0), none, rows, rows, ends, np.zeros(0), no_grids(m), 0, 16)

@@ -15,15 +15,19 @@ from oversafe.attack.geometry.lattice.probability import MULTIPLES, SUREST, ghos
 from oversafe.attack.geometry.recovery import Recovered
 from oversafe.attack.geometry.shapes.points import BoolArray, FloatArray, IntArray, Points
 
+# Of inexact rows a value may be farther off than it states: no record of them is surer.
+_INEXACT = 1e-5
 # How many known records a ray may start from, as far as accidents are counted.
 _STARTS = 40
-# A place that is off the grid of a column: so many of a column's values are, at most.
+# So many real values may be off the grid of a column.
 _OFF_GRID = 0.02
-# Values off their grid by more than this share of a step are off it.
-_NEAR = 0.05
+# Values off their grid by more than this share of a step are off it, if the step is so many errors long.
+_NEAR, _CLEAR = 0.05, 16.0
 
 
-def wrong_places(points: Points, n_lines: int, records: Recovered, grids: Grids) -> FloatArray:
+def wrong_places(
+    points: Points, n_lines: int, records: Recovered, grids: Grids, past: float = 0.0
+) -> FloatArray:
     """Return the probability that there is no record at each place.
 
     Parameters
@@ -36,6 +40,8 @@ def wrong_places(points: Points, n_lines: int, records: Recovered, grids: Grids)
         What was found.
     grids : Grids
         The grids of the table's columns, as far as they are known.
+    past : float
+        How likely a row lies past a record that a single line leads to.
     """
     if not len(records.places):
         return np.zeros(0)
@@ -45,11 +51,14 @@ def wrong_places(points: Points, n_lines: int, records: Recovered, grids: Grids)
     step = (grids.step[points.columns] / points.span) if len(points.columns) else np.zeros(0)
     wrong = _accidental(points, n_lines, records, pairs, step)
     off = _off_grid(points, records, grids)
-    wrong = np.where(off, np.maximum(wrong, 1 - _OFF_GRID), wrong)
+    # Few real values are off a grid that most places keep to; of all wrong places it is expected.
+    odds = wrong / np.maximum(1 - wrong, 1e-300)
+    odds = np.where(off, odds / np.clip(2 * off.mean(), _OFF_GRID, 1.0), odds)
+    wrong = odds / (1 + odds)
     if len(pairs) and not records.beyond:
         on = ~off[pairs].any(axis=1)
-        wrong = _carried_over(points, records, pairs[on], rows[on], grids, wrong)
-    return np.clip(wrong, SUREST, 1.0)
+        wrong = _carried_over(points, records, pairs[on], rows[on], grids, wrong, past)
+    return np.clip(wrong, SUREST if points.exact else _INEXACT, 1.0)
 
 
 def _accidental(
@@ -109,7 +118,8 @@ def _off_grid(points: Points, records: Recovered, grids: Grids) -> BoolArray:
     with np.errstate(invalid="ignore"):
         off = np.abs(values - origin - np.rint((values - origin) / step) * step)
         slack = records.radius[:, None] * points.span + grids.noise[points.columns]
-        return np.asarray((off > np.maximum(_NEAR * step, slack)).any(axis=1))
+        clear = step > _CLEAR * 2 * points.noise * points.span
+        return np.asarray((clear & (off > np.maximum(_NEAR * step, slack))).any(axis=1))
 
 
 def _carried_over(
@@ -119,6 +129,7 @@ def _carried_over(
     rows: IntArray,
     grids: Grids,
     wrong: FloatArray,
+    past: float,
 ) -> FloatArray:
     """Return the probabilities with those of places at the other end of a row from a record that is surer.
 
@@ -155,7 +166,7 @@ def _carried_over(
     fits[np.arange(len(way)), widest] = np.log(2 * np.abs(way).max(axis=1))
     accident = np.exp(np.minimum(fits.sum(axis=1) + np.log(len(points.values) * _STARTS), 0.0))
     ghost = np.column_stack([(first * again).sum(axis=1), (second * again).sum(axis=1)])
-    added = np.where((divisor > 1)[:, None], 0.5, 0.0) + ghost / (1 + ghost) + accident[:, None]
+    added = np.where((divisor > 1)[:, None], 0.5, 0.0) + ghost / (1 + ghost) + accident[:, None] + past
     for _ in range(len(wrong)):
         before = wrong.copy()
         for side in (0, 1):
