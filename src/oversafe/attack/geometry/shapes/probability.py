@@ -67,7 +67,8 @@ def _accidental(
     """Return the probability that so many lines meet in a place by accident."""
     support = np.maximum(records.support, _directions(records.places, records.radius, pairs))
     way = _usual_way(records, pairs, points)
-    error = 2 * np.maximum(points.noise, records.radius)
+    # The lines that meet fix the place far better than each of them is known.
+    error = np.full(len(records.places), 2 * points.noise)
     room = np.log1p(way / np.fmax(np.where(np.isfinite(step), step, 0.0), error[:, None]))
     room = np.where(way > 0, room, 0.0)
     # Columns that are one another's linear functions count once, and those with common factors as many as these.
