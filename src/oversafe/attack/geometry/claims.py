@@ -68,11 +68,15 @@ class Claims:
         new[numbers] = np.arange(len(numbers))
         segments = new[self.segments]
         segments[(segments < 0).any(axis=1)] = -1
+        frame, errors, estimated, p_values = (
+            part.iloc[numbers].reset_index(drop=True)
+            for part in (self.frame, self.errors, self.estimated, self.p_values)
+        )
         return Claims(
-            *(
-                part.iloc[numbers].reset_index(drop=True)
-                for part in (self.frame, self.errors, self.estimated, self.p_values)
-            ),
+            frame,
+            errors,
+            estimated,
+            p_values,
             self.p_wrong[numbers],
             self.support[numbers],
             [self.rows[i] for i in numbers],
@@ -214,8 +218,7 @@ def with_single_rows(claims: Claims, found: SingleRows, points: Points, ranges: 
     number[chosen] = np.where(same >= 0, same, 0)
     number[chosen[new]] = n + np.arange(len(new))
     merged = _appended(claims, records[new], p_value[new], found, chosen[new], points)
-    for i in np.flatnonzero(same >= 0).tolist():
-        _merge(merged, int(same[i]), found, int(chosen[i]))
+    _merge(merged, same[same >= 0], found, chosen[same >= 0])
     segments = merged.segments.copy()
     point = point_of_row[found.row]
     ends = np.sort(number[found.ends], axis=1)
@@ -245,7 +248,9 @@ def _same_records(claims: Claims, records: FloatArray, ranges: FloatArray) -> In
         unit = np.maximum(np.median(allowed, axis=0), 1e-300)
         reach = float((allowed / unit).max())
         tree = KDTree(there[:, use] / unit)
-        for i, close in zip(those, tree.query_ball_point(here[np.ix_(those, use)] / unit, reach, p=np.inf), strict=True):
+        for i, close in zip(
+            those, tree.query_ball_point(here[np.ix_(those, use)] / unit, reach, p=np.inf), strict=True
+        ):
             fits = [j for j in close if (np.abs(there[j, use] - here[i, use]) <= allowed[j]).all()]
             if fits:
                 same[i] = min(fits, key=lambda j: claims.p_wrong[j])
@@ -274,7 +279,9 @@ def _appended(
         else:
             given = points.frame.iloc[:, j]
             only = given.iloc[0] if is_constant(given) else None
-            columns[j] = pd.concat([column, pd.Series([only] * len(values), dtype=column.dtype)], ignore_index=True)
+            columns[j] = pd.concat(
+                [column, pd.Series([only] * len(values), dtype=column.dtype)], ignore_index=True
+            )
     frame = pd.DataFrame(columns).set_axis(claims.frame.columns, axis=1)
     missing = np.isnan(records)
 
@@ -295,14 +302,23 @@ def _appended(
     )
 
 
-def _merge(claims: Claims, i: int, found: SingleRows, number: int) -> None:
-    """Put into a claim what single rows say about the same record."""
-    for j in np.flatnonzero(~np.isnan(found.records[number])).tolist():
-        p = found.p_value[number, j]
-        if p <= claims.p_values.iat[i, j] or claims.estimated.iat[i, j]:
-            if claims.released[i] < 0 or claims.estimated.iat[i, j]:
-                claims.frame.iat[i, j] = found.records[number, j]
-                claims.errors.iat[i, j] = found.error[number, j]
-            claims.estimated.iat[i, j] = False
-            claims.p_values.iat[i, j] = min(p, claims.p_values.iat[i, j])
-    claims.p_wrong[i] = min(claims.p_wrong[i], found.p_wrong[number])
+def _merge(claims: Claims, which: IntArray, found: SingleRows, numbers: IntArray) -> None:
+    """Put into some of the claims what single rows say about the same records."""
+    hidden = claims.released[which] < 0
+    for j in range(claims.frame.shape[1]):
+        value, p = found.records[numbers, j], found.p_value[numbers, j]
+        if np.isnan(value).all():
+            continue
+        doubtful = claims.estimated.iloc[:, j].to_numpy(dtype=bool).copy()
+        before = claims.p_values.iloc[:, j].to_numpy(dtype=float).copy()
+        surer = ~np.isnan(value) & ((p <= before[which]) | doubtful[which])
+        put = surer & (hidden | doubtful[which])
+        for part, own in ((claims.frame, value), (claims.errors, found.error[numbers, j])):
+            column = part.iloc[:, j].to_numpy(dtype=float).copy()
+            column[which[put]] = own[put]
+            part.isetitem(j, column)
+        doubtful[which[surer]] = False
+        before[which[surer]] = np.minimum(p, before[which])[surer]
+        claims.estimated.isetitem(j, doubtful)
+        claims.p_values.isetitem(j, before)
+    claims.p_wrong[which] = np.minimum(claims.p_wrong[which], found.p_wrong[numbers])

@@ -282,7 +282,10 @@ class ReconSMOTE(Attack):
         given, table = as_frame(X), prepare(X)
         points = read_points(table.frame, self.tolerance)
         n_neighbors = neighbors_to_search(points, self.n_neighbors, self.k_neighbors, self.ratio)
-        exact, (points, lines) = points, lines_at_their_error(points, n_neighbors, self.tolerance, self.n_jobs)
+        exact, (points, lines) = (
+            points,
+            lines_at_their_error(points, n_neighbors, self.tolerance, self.n_jobs),
+        )
         meetings = find_meetings(lines, points, self.min_lines)
         single = (
             self._single_rows(exact, points, meetings, table, known)
@@ -420,7 +423,7 @@ class ReconSMOTE(Attack):
                 values[:, j] = column.to_numpy(dtype=float, na_value=np.nan)
             return values
 
-        rows = None if known is None else numbers(table.like(known))
+        rows = None if known is None or not len(known) else numbers(table.like(known))
         met = None
         if points.exact and len(meetings.places):
             met = numbers(table.frame.iloc[np.zeros(len(meetings.places), dtype=int)])

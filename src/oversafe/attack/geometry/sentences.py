@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from oversafe._core.text import listed
+from oversafe._core.text import joined, listed
 from oversafe.attack.base import AttackResult
 from oversafe.attack.geometry.lattice.precision import FULL
 
@@ -42,7 +42,9 @@ def _nothing(result: Any, label: str) -> str:
     details = result.details
     if wrong := computed_in_vain(result):
         computed = "1 record was computed and is" if wrong == 1 else f"{wrong} records were computed and are"
-        said = f"Of class {label!r} {computed} not in the real table, or the release was made from another table"
+        said = (
+            f"Of class {label!r} {computed} not in the real table, or the release was made from another table"
+        )
     elif len(result.evidence):
         count = len(result.evidence)
         said = (
@@ -58,7 +60,8 @@ def _nothing(result: Any, label: str) -> str:
     tried.append("lines through three rows and more")
     digits = details.get("digits", FULL)
     written = "float32" if digits == "float32" else f"{digits} digits" if digits < FULL else "full precision"
-    return f"{said}. Tried: {listed(tried)}, on values of {written} that count as exact to {details['tolerance']:.1g} of their range."
+    exact = f"values of {written} that count as exact to {details['tolerance']:.1g} of their range"
+    return f"{said}. Tried: {joined(tried)}, on {exact}."
 
 
 def of_other_classes(result: AttackResult) -> str:

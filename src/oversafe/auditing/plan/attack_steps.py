@@ -87,9 +87,9 @@ def class_tables(
         for table in tables
     )
     assert release is not None
-    others = None
+    other_rows = None
     if tables[0] is not None and not is_largest:
-        others = tables[0].loc[~own(tables[0]), list(columns)]
+        other_rows = tables[0].loc[~own(tables[0]), list(columns)]
     other_real: dict[str, pd.DataFrame] = {}
     if tables[1] is not None and not is_largest:
         rest = tables[1].loc[~own(tables[1])]
@@ -108,7 +108,7 @@ def class_tables(
         is_largest,
         others_copied,
         shared,
-        others,
+        other_rows,
         other_real,
     )
 

@@ -136,9 +136,7 @@ def _completed_grids(result: DecodedRows, grids: Grids, written: Precision) -> G
     return found
 
 
-def _decoded(
-    released: FloatArray, grids: Grids, written: Precision, known: FloatArray | None
-) -> DecodedRows:
+def _decoded(released: FloatArray, grids: Grids, written: Precision, known: FloatArray | None) -> DecodedRows:
     cells = cells_of(released, grids, written, reach_of(released, grids, written))
     lines = lines_of_rows(cells, grids)
     key = _key(lines, grids)

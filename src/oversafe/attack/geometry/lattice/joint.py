@@ -59,9 +59,7 @@ class Points:
     past: float
 
 
-def join(
-    lines: Lines, grids: Grids, cells: Cells, key: BoolArray, known: FloatArray | None = None
-) -> Points:
+def join(lines: Lines, grids: Grids, cells: Cells, key: BoolArray, known: FloatArray | None = None) -> Points:
     """Return the points where lines end, in the columns that tell them apart.
 
     Parameters
@@ -176,8 +174,10 @@ def _shared(met: BoolArray, rows: IntArray) -> float:
     return float(np.clip(told.sum() / (told.size + 2), _SHARED, 1.0))
 
 
-def _past(ends: IntArray, share: FloatArray, met: BoolArray, segment: IntArray, n: int) -> tuple[float, FloatArray]:
-    """Return how likely a row lies past a record, and by end of each segment the odds that all of its rows lie past the other end, and no record is here.
+def _past(
+    ends: IntArray, share: FloatArray, met: BoolArray, segment: IntArray, n: int
+) -> tuple[float, FloatArray]:
+    """Return how likely a row lies past a record, and by end of each segment the odds that its rows lie past the other.
 
     Some samplers go on beyond a record, by half of the way at most: such rows are nearer to the record.
     """

@@ -187,7 +187,7 @@ def _between_two_values(
     highest: FloatArray,
     found: tuple[FloatArray, FloatArray, NDArray[np.int8], FloatArray, FloatArray],
 ) -> None:
-    """Fill in the lines of rows that move in one column of two values only: these are their ends, if rows have lines."""
+    """Fill in the lines of rows that move in one column of two values only: these are the ends, if rows have lines."""
     starts, ways, states, shares, bits = found
     moving = cells.moving[rows] & cells.informative[rows]
     column = moving.argmax(axis=1)

@@ -144,7 +144,9 @@ def _rounded(released: FloatArray, grids: Grids, written: Precision, whole: Bool
     if not len(interpolated):
         return np.zeros(released.shape[1], dtype=bool)
     # Two values, or those of a few rows, may stand still because neighbors have the same.
-    shown = np.array([len(np.unique(column)) > 2 for column in interpolated.T]) & (len(interpolated) >= _SHOWN)
+    shown = np.array([len(np.unique(column)) > 2 for column in interpolated.T]) & (
+        len(interpolated) >= _SHOWN
+    )
     still = cells.informative.any(axis=0) & ~moves.any(axis=0) & (np.ptp(interpolated, axis=0) > 0)
     return np.isfinite(grids.step) & still & (whole | shown)
 

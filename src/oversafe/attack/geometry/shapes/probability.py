@@ -1,8 +1,8 @@
-"""How likely a record of lines, rays or a grid is wrong: accidental meetings, ghosts on the way, what it was found from.
+"""How likely a record of lines, rays or a grid is wrong: accidental meetings, ghosts, and where it was found from.
 
-Lines through the same place by accident: L lines in d dimensions must satisfy L (d - 1) - d conditions beyond those that
-fix the place, each with a chance of about the error over the way between two records. Among N lines there are C(N, L)
-sets; their expected number, beside the places that were found on as many lines, is the probability.
+Lines meet in a place by accident: L lines in d dimensions satisfy L (d - 1) - d conditions beyond those that fix the
+place, each with a chance of about the error over the way between two records. Among N lines there are C(N, L) sets.
+Their expected number, beside the places that were found on as many lines, is the probability.
 """
 
 from __future__ import annotations
@@ -45,9 +45,7 @@ def wrong_places(
     """
     if not len(records.places):
         return np.zeros(0)
-    pairs, rows = np.unique(
-        records.segments[records.segments[:, 0] >= 0], axis=0, return_counts=True
-    )
+    pairs, rows = np.unique(records.segments[records.segments[:, 0] >= 0], axis=0, return_counts=True)
     step = (grids.step[points.columns] / points.span) if len(points.columns) else np.zeros(0)
     wrong = _accidental(points, n_lines, records, pairs, step)
     off = _off_grid(points, records, grids)
@@ -158,7 +156,14 @@ def _carried_over(
     error = points.noise * points.span[on] / grids.step[columns]
     tolerance = np.broadcast_to(error, way.shape)
     first, second, _, _ = ghost_weights(
-        start, way, reach, grids.popular[columns], grids.modulus[columns], lowest - 1e-6, highest + 1e-6, tolerance
+        start,
+        way,
+        reach,
+        grids.popular[columns],
+        grids.modulus[columns],
+        lowest - 1e-6,
+        highest + 1e-6,
+        tolerance,
     )
     again = (1.0 / MULTIPLES) ** (rows - 1.0)[:, None]
     # A ray meets the grid at a wrong place by accident: one column fixes how far it goes, the others must agree.
