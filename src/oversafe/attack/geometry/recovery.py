@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial import KDTree
 
 from oversafe.attack.geometry.shapes.expansion import expand
 from oversafe.attack.geometry.shapes.line_intersections import Meetings, find_meetings
@@ -301,9 +302,12 @@ def _first_of_same(places: FloatArray, radius: FloatArray) -> np.ndarray:
 
 def _unknown(new: FloatArray, error: FloatArray, places: FloatArray, radius: FloatArray) -> IntArray:
     """Return which new places are none of the known ones."""
+    if not len(places) or not len(new):
+        return np.arange(len(new))
+    reach = 8 * (radius.max() + error)
     kept = []
-    for number in range(len(new)):
-        apart = np.linalg.norm(places - new[number], axis=1)
-        if (apart > 8 * (radius + error[number])).all():
+    for number, close in enumerate(KDTree(places).query_ball_point(new, reach)):
+        apart = np.linalg.norm(places[close] - new[number], axis=1)
+        if (apart > 8 * (radius[close] + error[number])).all():
             kept.append(number)
     return np.array(kept, dtype=np.int64)

@@ -21,7 +21,7 @@ BoolArray = NDArray[np.bool_]
 # Rows that are decoded first; they are doubled while so large a share of the records is new.
 _FIRST, _NEW = 5_000, 0.01
 # How much work decoding may be, in rows times the fourth power of the columns that relations use.
-_WORK, _COLUMNS = 5e8, 12
+_WORK, _COLUMNS = 2e8, 12
 # So many interpolated rows show that a column was rounded.
 _SHOWN = 20
 # Known rows that show the grids, and how many records of lines do.
