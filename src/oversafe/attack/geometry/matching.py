@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -102,3 +103,19 @@ def match_records(
             nearest[number] = first[best]
             blank[number] = bool((gaps[best] & ~doubtful[number] & ~unknown[number]).any())
     return nearest, found, blank
+
+
+def of_other_classes(
+    records: pd.DataFrame,
+    how: tuple[pd.DataFrame, pd.DataFrame, FloatArray, BoolArray],
+    nearest: IntArray,
+    classes: Mapping[str, Any],
+    units: dict[int, pd.Timedelta],
+) -> pd.Series:
+    """Return the other class that each record is a real one of; missing where it is of none, or of its own."""
+    found = pd.Series([None] * len(records), dtype=object)
+    for label, rows in classes.items():
+        if len(rows) and len(records):
+            theirs = match_records(records, *how, rows, None, units)[0]
+            found[(theirs >= 0) & (nearest < 0) & found.isna().to_numpy()] = label
+    return found

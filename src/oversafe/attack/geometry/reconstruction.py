@@ -25,14 +25,13 @@ from oversafe.attack.class_tables import ClassTables
 from oversafe.attack.geometry.claims import (
     CERTAIN,
     CLAIMED,
-    Claims,
     of_lines,
     seeds_of,
     with_single_rows,
 )
 from oversafe.attack.geometry.identify_sampler import recognise
 from oversafe.attack.geometry.lattice.stage import SingleRows, from_single_rows, nothing_of_rows
-from oversafe.attack.geometry.matching import match_records
+from oversafe.attack.geometry.matching import match_records, of_other_classes
 from oversafe.attack.geometry.noise import lines_at_their_error
 from oversafe.attack.geometry.prepared import Prepared, prepare
 from oversafe.attack.geometry.recovery import find_records
@@ -372,7 +371,7 @@ class ReconSMOTE(Attack):
             findings["real_row"] = nearest
             belong = np.asarray(nearest >= 0)
             if other_classes:
-                theirs = _of_other_classes(restored, how, nearest, other_classes, table.units)
+                theirs = of_other_classes(restored, how, nearest, other_classes, table.units)
                 findings["real_class"] = theirs
                 belong = belong | theirs.notna().to_numpy()
                 details["other_classes"] = theirs.value_counts().to_dict()
@@ -387,7 +386,7 @@ class ReconSMOTE(Attack):
         segments = np.full((len(given), 2), -1, dtype=np.int64)
         segments[table.rows] = claims.segments[points.row]
         shares = np.full(len(given), np.nan)
-        shares[table.rows] = _shares(claims, points)[points.row]
+        shares[table.rows] = claims.shares(points)[points.row]
         return ReconstructionResult(
             name="ReconSMOTE",
             threat="reconstruction",
@@ -473,41 +472,6 @@ def _released_row(places: FloatArray, radius: FloatArray, points: Points) -> Int
         if distance.min() <= reach[number]:
             result[number] = first_row[close[distance.argmin()]]
     return result
-
-
-def _shares(claims: Claims, points: Points) -> FloatArray:
-    """Return how far along its segment each point lies; nan for those on none."""
-    varies = [j for j in points.columns.tolist()]
-    ends = claims.frame.iloc[:, varies].to_numpy(dtype=float)
-    first = np.unique(points.row, return_index=True)[1]
-    rows = points.frame.iloc[first, varies].to_numpy(dtype=float)
-    on = np.flatnonzero(claims.segments[:, 0] >= 0)
-    scale = 1.0 / points.span
-    start, end = (np.nan_to_num(ends[claims.segments[on, side]]) for side in (0, 1))
-    # Values that are known of one end only say nothing about the way.
-    known = ~np.isnan(ends[claims.segments[on]]).any(axis=1)
-    way = np.where(known, (end - start) * scale, 0.0)
-    gone = np.where(known, (rows[on] - start) * scale, 0.0)
-    result = np.full(len(points.values), np.nan)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        result[on] = (gone * way).sum(axis=1) / (way * way).sum(axis=1)
-    return result
-
-
-def _of_other_classes(
-    records: pd.DataFrame,
-    how: tuple[pd.DataFrame, pd.DataFrame, FloatArray, BoolArray],
-    nearest: IntArray,
-    classes: Mapping[str, Any],
-    units: dict[int, pd.Timedelta],
-) -> pd.Series:
-    """Return the other class that each record is a real one of; missing where it is of none, or of its own."""
-    found = pd.Series([None] * len(records), dtype=object)
-    for label, rows in classes.items():
-        if len(rows) and len(records):
-            theirs = match_records(records, *how, rows, None, units)[0]
-            found[(theirs >= 0) & (nearest < 0) & found.isna().to_numpy()] = label
-    return found
 
 
 def _ranges(points: Points) -> FloatArray:

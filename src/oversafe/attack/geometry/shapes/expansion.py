@@ -202,7 +202,7 @@ def _follow(
     keep |= certain
     # Off the grid a ray may lead anywhere, and from rows past a record to its mirror image: only another that leads to
     # the same place vouches for it.
-    alone = ~(moves & ~on_grid).any(axis=1) & (beyond == 0)
+    alone = np.asarray(~(moves & ~on_grid).any(axis=1)) & (beyond == 0)
 
     way = way[keep] * scale[keep, None]
     way[:, on_grid] = np.round(way[:, on_grid] / steps[on_grid]) * steps[on_grid]
