@@ -157,7 +157,7 @@ def test_one_sure_claim_exposes_a_release_alone_and_doubtful_ones_do_not() -> No
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["ecoli", "abalone_19", "car_eval_34", "personal_loan"])
 def test_stated_and_true_errors_on_real_tables(name: str, data_folder: Path) -> None:
-    X, y = load_dataset(name, data_folder)
+    X, y = load_dataset(name)
     minority = (y == y.value_counts().idxmin()).to_numpy()
     values = X.select_dtypes("number").to_numpy(dtype=float)
     stated = wrong = 0.0

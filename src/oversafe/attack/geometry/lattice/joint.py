@@ -100,10 +100,27 @@ def join(lines: Lines, grids: Grids, cells: Cells, key: BoolArray, known: FloatA
         off[first],
     )
     between, adjacent = _between(segments, way)
+    n_lines = (
+        np.bincount(segments.ravel(), minlength=len(units))
+        - np.bincount(segments[between], minlength=len(units)) // 2
+    )
+    is_known = _are_known(units, grids.only(np.flatnonzero(key)), known, key)
+    # What ends in a known record is as good as met by another line.
+    met = n_lines + is_known > 1
+    # Past a record there is nothing on the way to a neighbor that cannot be.
+    inside = np.column_stack(
+        [
+            ((other >= low - 1e-6) & (other <= high + 1e-6)).all(axis=1)
+            for other in (begin + 2 * way, begin - way)
+        ]
+    )
+    past, odds_past = _past(ends, order, segments, lines.share, met, segment, inside)
     # All rows of a segment lie in the same part of it, unless another segment goes on where it ends. A row in another
     # part may have no line.
     elsewhere = 1.0 - min(1.0, lines.success) * (1.0 - 1.0 / MULTIPLES)
     again = elsewhere ** np.where(adjacent, 0.0, rows - 1.0)[:, None]
+    # Of segments of which only one half has rows, half of the way looks like all of it.
+    again[:, 0] += past * (1.0 - again[:, 0])
     ghost_first, ghost_second, either = (weight * again for weight in ghosts)
     accident = np.zeros(len(segments))
     np.maximum.at(accident, segment, 2.0**-lines.bits * key.sum())
@@ -122,13 +139,6 @@ def join(lines: Lines, grids: Grids, cells: Cells, key: BoolArray, known: FloatA
     _, divisor = shared_divisors(way)
     odd = (way != 0).sum(axis=1) - 1.0
     accident += blocked + np.where(divisor > 1, _TOO_COARSE * divisor**odd, 0.0)
-    n_lines = (
-        np.bincount(segments.ravel(), minlength=len(units))
-        - np.bincount(segments[between], minlength=len(units)) // 2
-    )
-    is_known = _are_known(units, grids.only(np.flatnonzero(key)), known, key)
-    # What ends in a known record is as good as met by another line.
-    met = n_lines + is_known > 1
     behind = _behind(begin, way, units[met])
     # Two parts of one line that meet in a point are one line, and the point is likelier between its ends than one.
     once = ~between
@@ -138,7 +148,6 @@ def join(lines: Lines, grids: Grids, cells: Cells, key: BoolArray, known: FloatA
     # Columns depend on each other: only half of their room counts.
     coincidence = min(1.0, len(units) * float(np.exp(-0.5 * spread)))
     shared = _shared(met[segments], rows)
-    past, odds_past = _past(ends, lines.share, met, segment, len(segments))
     wrong = np.ones(len(units))
     for _ in range(2):
         odds = np.empty((len(segments), 2))
@@ -175,20 +184,32 @@ def _shared(met: BoolArray, rows: IntArray) -> float:
 
 
 def _past(
-    ends: IntArray, share: FloatArray, met: BoolArray, segment: IntArray, n: int
+    ends: IntArray,
+    order: IntArray,
+    segments: IntArray,
+    share: FloatArray,
+    met: BoolArray,
+    segment: IntArray,
+    inside: BoolArray,
 ) -> tuple[float, FloatArray]:
     """Return how likely a row lies past a record, and by end of each segment the odds that its rows lie past the other.
 
-    Some samplers go on beyond a record, by half of the way at most: such rows are nearer to the record.
+    Some samplers go on beyond a record, by half of the way at most: such rows are nearer to the record. The neighbor
+    from which they come lies as far behind it, ``inside`` the box of the plausible values.
     """
-    one = met[ends].sum(axis=1) == 1
+    # As the segments have them: the smaller number first.
+    share = np.where(ends[:, 0] == order[:, 0], share, 1 - share)
+    shared = met[segments[segment]]
+    one = shared.sum(axis=1) == 1
+    possible = np.where(shared[:, 0], inside[segment, 1], inside[segment, 0])
+    told = one & possible
     # Where one end is known to be a record: how many rows are in the half beside it.
-    beside = np.where(met[ends[:, 0]], share < _FARTHEST, share > 1 - _FARTHEST)[one]
+    beside = np.where(shared[:, 0], share < _FARTHEST, share > 1 - _FARTHEST)[told]
     ways = np.linspace(*_PAST, 50)
     likely = beside.sum() * np.log1p(ways) + (~beside).sum() * np.log1p(-ways)
     weight = np.exp(np.minimum(likely, 700.0)) * EXTRAPOLATES / len(ways)
     past = float((weight * ways).sum() / (1 - EXTRAPOLATES + weight.sum()))
-    odds = np.full((n, 2), 2 * past / max(1 - past, 1e-9))
+    odds = np.where(inside, 2 * past / max(1 - past, 1e-9), 0.0)
     # Rows in the half beside an end speak for it, unless the way is a part of a longer one.
     for side, against in ((0, share < 1 - _FARTHEST), (1, share > _FARTHEST)):
         odds[segment[against], side] *= _PART

@@ -166,6 +166,8 @@ def _carried_over(
         tolerance,
     )
     again = (1.0 / MULTIPLES) ** (rows - 1.0)[:, None]
+    # Of segments of which only one half has rows, half of the way looks like all of it.
+    again[:, 0] += past * (1.0 - again[:, 0])
     # A ray meets the grid at a wrong place by accident: one column fixes how far it goes, the others must agree.
     fits = np.where(way != 0, np.log(np.minimum(1.0, 8 * error + 1e-300)), 0.0)
     widest = np.abs(way).argmax(axis=1)
