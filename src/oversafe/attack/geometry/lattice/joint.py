@@ -105,7 +105,13 @@ def join(lines: Lines, grids: Grids, cells: Cells, key: BoolArray, known: FloatA
         - np.bincount(segments[between], minlength=len(units)) // 2
     )
     is_known = _are_known(units, grids.only(np.flatnonzero(key)), known, key)
+    released = _are_released(units, cells, key)
+    # Where most records stand in the release, one that does not is likelier none.
+    met = n_lines > 1
+    stand = float((released & met).sum() / (met.sum() + 2))
+    missing = np.where(released, 1.0, 1.0 / (1.0 - stand))
     # What ends in a known record is as good as met by another line.
+    is_known = is_known | released
     met = n_lines + is_known > 1
     # Past a record there is nothing on the way to a neighbor that cannot be.
     inside = np.column_stack(
@@ -162,6 +168,7 @@ def join(lines: Lines, grids: Grids, cells: Cells, key: BoolArray, known: FloatA
         odds[between] = np.maximum(odds[between], _BETWEEN)
         odds += np.where(met[segments], 0.0, odds_past)
         wrong = agreement(odds[once], segments[once], len(units), coincidence, shared, is_known)
+        wrong = wrong * missing / (1.0 + wrong * (missing - 1.0))
     return Points(units, wrong, n_lines, ends, past)
 
 
@@ -172,6 +179,13 @@ def _are_known(units: FloatArray, grids: Grids, known: FloatArray | None, key: B
     there = grids.units(known)[:, key]
     on = (np.abs(there - np.rint(there)) < _ON_GRID).all(axis=1)
     names = {point.tobytes() for point in np.rint(there[on]) + 0.0}
+    return np.array([point.tobytes() in names for point in units + 0.0], dtype=bool)
+
+
+def _are_released(units: FloatArray, cells: Cells, key: BoolArray) -> BoolArray:
+    """Return which points stand in the release as they are."""
+    still = ~cells.moving.any(axis=1) & cells.informative[:, key].all(axis=1)
+    names = {point.tobytes() for point in np.rint(cells.units[np.ix_(still, key)]) + 0.0}
     return np.array([point.tobytes() in names for point in units + 0.0], dtype=bool)
 
 
