@@ -516,13 +516,14 @@ def test_records_that_are_not_in_the_real_table_are_told(augmented, real):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"), [(1, "1 that was computed is not in"), (2, "2 that were computed are not in")]
+    ("wrong", "told"),
+    [(1, "1 record was computed and is not in"), (2, "2 records were computed and are not in")],
 )
 def test_one_record_is_told_in_the_singular(wrong, told):
     evidence = pd.DataFrame({"age": 1.0, "columns_read": 1, "real_row": [-1] * wrong})
     details = {"distinct_real": 5, "columns": 1, "columns_estimated": ()}
     result = AttackResult("ReconSMOTE", "reconstruction", 0.0, (0.0, 0.5), evidence, details)
-    assert f"; {told} the real table" in attack_named(result.name).headline(result, "ill", 0)
+    assert f"{told} the real table" in attack_named(result.name).headline(result, "ill", 0)
 
 
 @pytest.mark.parametrize("changed", [lambda x: x.round(1), lambda x: x * 1.001], ids=["rounded", "scaled"])

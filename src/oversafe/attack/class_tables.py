@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -33,6 +34,10 @@ class ClassTables:
         are rare: the upper end of its interval, or 0 if none does.
     shared : bool array, optional
         Which of the real rows are those of several people of other classes too.
+    other_rows : DataFrame, optional
+        The released rows of the other classes.
+    other_real : mapping
+        The real rows of each of the other classes, by class.
     """
 
     label: str
@@ -43,11 +48,18 @@ class ClassTables:
     is_largest: bool = False
     others_copied: float = 0.0
     shared: NDArray[np.bool_] | None = None
+    other_rows: pd.DataFrame | None = None
+    other_real: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     @property
     def truth(self) -> pd.DataFrame | None:
         """The real rows where they can be held against what is computed from the release."""
         return self.real if self.same_units else None
+
+    @property
+    def other_truth(self) -> Mapping[str, pd.DataFrame]:
+        """The same of the other classes."""
+        return self.other_real if self.same_units else {}
 
 
 def rows_in_words(label: str) -> str:

@@ -24,6 +24,8 @@ from oversafe.measure.leakage import Overlap, rare_matches, release_overlap
 _MANY_COPIES = 0.1
 # Fewer are copies if chance has a smaller probability: false alarms of a dozen settings stay below one in a hundred.
 _BY_CHANCE = 1e-4
+# Records that were computed from a release alone count if the probability that none of them is real is at most this.
+_NONE_REAL = 1e-3
 
 
 def with_certain_records(result: Any, tables: ClassTables) -> tuple[Any, int]:
@@ -80,12 +82,17 @@ def _by_values(tables: ClassTables, overlap: Overlap) -> float:
 
 
 def _computed(result: AttackResult) -> int:
-    """Return how many records were computed, less those of which every value is an estimate."""
+    """Return how many records were computed, less those of which every value is an estimate.
+
+    Without the real table none counts if chance may explain them all.
+    """
     read = _own(result, "columns_read") > 0
     if "recovered" not in result.details:
-        return int(read.sum())
+        return int(read.sum()) if result.details.get("p_none_real", 0.0) <= _NONE_REAL else 0
     rows = _own(result, "real_row")
-    return int(result.details["recovered"]) - len(np.setdiff1d(rows[rows >= 0], rows[read]))
+    own = int(result.details["recovered"]) - len(np.setdiff1d(rows[rows >= 0], rows[read]))
+    # Those of other classes are told beside them.
+    return own or sum(result.details.get("other_classes", {}).values())
 
 
 def _own(result: AttackResult, name: str) -> NDArray[np.int64]:

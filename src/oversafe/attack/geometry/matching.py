@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -63,17 +64,20 @@ def match_records(
     spread = np.fmax.reduce(there, axis=0) - np.fmin.reduce(there, axis=0)
     scale = np.fmax(ranges[used], spread)
     here, stated = records.iloc[:, used].to_numpy(dtype=float), errors.iloc[:, used].to_numpy(dtype=float)
+    # Values that are not told are not compared.
+    unknown, stated = np.isnan(here), np.nan_to_num(stated)
+    told = np.flatnonzero(~unknown.any(axis=1))
     allowed = np.broadcast_to((EQUAL if tolerance is None else tolerance) * scale, here.shape)
     if tolerance is None:
         allowed = np.maximum(allowed, stated)
     # Where a column is filled in, only what was stated about it can be asked; the true value may be the very end.
     allowed = np.where(filled_in[used], np.maximum(allowed, stated + EQUAL * scale), allowed)
     unit = np.maximum(np.median(allowed, axis=0), 1e-300)
-    close_to: Any = [[]] * len(here)
-    if len(complete):
+    close_to: Any = [[]] * len(told)
+    if len(complete) and len(told):
         reach = float((allowed / unit).max())
-        close_to = KDTree(there[complete] / unit).query_ball_point(here / unit, reach, p=np.inf)
-    for number, close in enumerate(close_to):
+        close_to = KDTree(there[complete] / unit).query_ball_point(here[told] / unit, reach, p=np.inf)
+    for number, close in zip(told.tolist(), close_to, strict=True):
         those = complete[close]
         those = those[(np.abs(there[those] - here[number]) <= allowed[number]).all(axis=1)]
         found[those] = True
@@ -87,15 +91,31 @@ def match_records(
     gaps = np.isnan(there)
     unmatched = nearest < 0
     if not gaps.any():
-        unmatched &= doubtful.any(axis=1)
+        unmatched &= (doubtful | unknown).any(axis=1)
     for number in np.flatnonzero(unmatched).tolist():
         agrees = np.abs(there - here[number]) <= allowed[number]
-        excused = gaps | doubtful[number] if tolerance is None else gaps
+        excused = (gaps | doubtful[number] if tolerance is None else gaps) | unknown[number]
         own = np.flatnonzero((agrees | excused).all(axis=1) & (2 * agrees.sum(axis=1) > len(used)))
         found[own] = True
         if len(own):
             # The one that agrees in the most.
             best = own[np.argmax(agrees[own].sum(axis=1))]
             nearest[number] = first[best]
-            blank[number] = bool((gaps[best] & ~doubtful[number]).any())
+            blank[number] = bool((gaps[best] & ~doubtful[number] & ~unknown[number]).any())
     return nearest, found, blank
+
+
+def of_other_classes(
+    records: pd.DataFrame,
+    how: tuple[pd.DataFrame, pd.DataFrame, FloatArray, BoolArray],
+    nearest: IntArray,
+    classes: Mapping[str, Any],
+    units: dict[int, pd.Timedelta],
+) -> pd.Series:
+    """Return the other class that each record is a real one of; missing where it is of none, or of its own."""
+    found = pd.Series([None] * len(records), dtype=object)
+    for label, rows in classes.items():
+        if len(rows) and len(records):
+            theirs = match_records(records, *how, rows, None, units)[0]
+            found[(theirs >= 0) & (nearest < 0) & found.isna().to_numpy()] = label
+    return found

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from oversafe._core.errors import InputError
 from oversafe.attack.geometry.shapes.points import FloatArray, IntArray, as_frame
 
 # Dates are counted in the largest of these in which all of a column are whole.
@@ -52,6 +53,18 @@ class Prepared:
                 column = _dates(count, self.units[position], given.iloc[:, position])
             columns[position] = column
         return pd.DataFrame(columns, index=records.index).set_axis(records.columns, axis=1)
+
+    def like(self, other: Any) -> pd.DataFrame:
+        """Return another table in the columns of this one, with dates as numbers in the same units."""
+        other = as_frame(other)
+        if self.frame.columns.is_unique and set(self.frame.columns) <= set(other.columns):
+            other = other[list(self.frame.columns)]
+        if other.shape[1] != self.frame.shape[1]:
+            raise InputError(
+                f"the known rows have {other.shape[1]} columns, the attacked table {self.frame.shape[1]}; "
+                "pass the same columns in the same order"
+            )
+        return in_numbers(other, self.units)
 
     def why_left_out(self, names: tuple[Hashable, ...]) -> dict[str, str]:
         """Return for the columns that have no part why they have none."""

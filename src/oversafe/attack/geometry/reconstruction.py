@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from time import perf_counter
 from typing import Any, Literal
@@ -20,13 +21,22 @@ from oversafe.attack.base import (
     SuccessRate,
     wilson_interval,
 )
-from oversafe.attack.class_tables import ClassTables, too_few
+from oversafe.attack.class_tables import ClassTables
+from oversafe.attack.geometry.claims import (
+    CERTAIN,
+    CLAIMED,
+    of_lines,
+    seeds_of,
+    with_single_rows,
+)
 from oversafe.attack.geometry.identify_sampler import recognise
-from oversafe.attack.geometry.matching import match_records
+from oversafe.attack.geometry.lattice.stage import SingleRows, from_single_rows, nothing_of_rows
+from oversafe.attack.geometry.matching import match_records, of_other_classes
 from oversafe.attack.geometry.noise import lines_at_their_error
-from oversafe.attack.geometry.prepared import prepare
+from oversafe.attack.geometry.prepared import Prepared, prepare
 from oversafe.attack.geometry.recovery import find_records
 from oversafe.attack.geometry.sentences import reconstructed
+from oversafe.attack.geometry.shapes.line_intersections import Meetings, find_meetings
 from oversafe.attack.geometry.shapes.lines import neighbors_to_search, random_axis
 from oversafe.attack.geometry.shapes.points import (
     BoolArray,
@@ -36,7 +46,7 @@ from oversafe.attack.geometry.shapes.points import (
     as_frame,
     read_points,
 )
-from oversafe.attack.geometry.shapes.segments import shares_of
+from oversafe.attack.geometry.shapes.probability import wrong_places
 from oversafe.attack.geometry.values import in_units, names_of, perhaps_filled
 
 
@@ -64,6 +74,11 @@ class ReconstructionResult(AttackResult):
         Which values are estimates: those of coarser columns (whole numbers beside floats) that the released rows leave
         open, and values of columns with gaps that may have been filled in. All other values are read, to within their
         errors.
+    p_wrong : array of float
+        The probability that no real record has the values of each record that are not estimates. Records that are
+        wrong with a probability above .05 are left out; :attr:`certain` are those below 1e-6.
+    p_values : DataFrame
+        The same for each value.
     """
 
     records: Any = field(default=None, repr=False)
@@ -71,11 +86,18 @@ class ReconstructionResult(AttackResult):
     radius: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
     errors: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
     estimated: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
+    p_wrong: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
+    p_values: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
     _ranges: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
     _segments: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64), repr=False)
     _shares: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
     _filled_in: BoolArray = field(default_factory=lambda: np.empty(0, dtype=bool), repr=False)
     _units: dict[int, pd.Timedelta] = field(default_factory=dict, repr=False)
+
+    @property
+    def certain(self) -> Any:
+        """The records that are wrong with a probability below 1e-6 each."""
+        return self.records[self.p_wrong < CERTAIN]
 
     def score(self, X_real: Any, tolerance: float | None = None) -> tuple[float, float]:
         """Return the precision and the recall of the recovered records.
@@ -220,7 +242,13 @@ class ReconSMOTE(Attack):
     tolerance: float | None = None
     n_jobs: int | None = None
 
-    def run(self, X: Any, real: Any = None) -> ReconstructionResult:
+    def run(
+        self,
+        X: Any,
+        real: Any = None,
+        known: Any = None,
+        other_classes: Mapping[str, Any] | None = None,
+    ) -> ReconstructionResult:
         """Recover real records from the synthetic rows of the minority class.
 
         Parameters
@@ -231,6 +259,11 @@ class ReconSMOTE(Attack):
             The real minority records. With them the risk is the share of distinct records recovered;
             without, it is estimated by the share of the released rows on lines that end in a recovered
             record.
+        known : DataFrame or array, optional
+            Rows of the release that are known to be real, such as those of the classes that nobody oversampled: they
+            show the grids on which values lie. Without them, values that repeat do.
+        other_classes : mapping, optional
+            The real records of the other classes, by class: some samplers interpolate towards them.
 
         Returns
         -------
@@ -248,39 +281,70 @@ class ReconSMOTE(Attack):
         given, table = as_frame(X), prepare(X)
         points = read_points(table.frame, self.tolerance)
         n_neighbors = neighbors_to_search(points, self.n_neighbors, self.k_neighbors, self.ratio)
-        points, lines = lines_at_their_error(points, n_neighbors, self.tolerance, self.n_jobs)
-        records = find_records(points, lines, min_lines=self.min_lines, go_on=self.expand, n_jobs=self.n_jobs)
-        places, radius = records.places, records.radius
-        released = _released_row(places, radius, points)
+        exact, (points, lines) = (
+            points,
+            lines_at_their_error(points, n_neighbors, self.tolerance, self.n_jobs),
+        )
+        meetings = find_meetings(lines, points, self.min_lines)
+        single = (
+            self._single_rows(exact, points, meetings, table, known)
+            if self.expand
+            else nothing_of_rows(table.frame.shape[1])
+        )
+        records = find_records(
+            points,
+            lines,
+            meetings,
+            seeds_of(single, points),
+            min_lines=self.min_lines,
+            go_on=self.expand,
+            n_jobs=self.n_jobs,
+        )
+        released = _released_row(records.places, records.radius, points)
+        p_wrong = wrong_places(points, len(lines), records, single.grids, single.past)
+        ranges = _ranges(points)
+        claims = of_lines(
+            in_units(records, released, points), records, p_wrong, released, points, single.grids
+        )
+        claims = with_single_rows(claims, single, points, ranges)
+        # Whoever says how many lines must meet is told of all places where they do.
+        asked = np.array([self.min_lines is not None and by == "lines" for by in claims.found_by], dtype=bool)
+        claims = claims.take((claims.p_wrong <= CLAIMED) | asked)
+        if len(table.rows) < len(given) or table.gaps:
+            claims.estimated[:] |= perhaps_filled(claims.frame, claims.released, given).to_numpy()
+        frame, errors, estimated = claims.frame, claims.errors, claims.estimated
 
         copies = np.bincount(points.row, minlength=len(points.values))
         on_lines = np.unique(lines.indices)
-        on_ending = np.flatnonzero(records.segments[:, 0] >= 0)
-        if records.rows:
-            on_ending = np.union1d(on_ending, np.concatenate(records.rows))
-        frame, errors, estimated = in_units(records, released, points)
-        if len(table.rows) < len(given) or table.gaps:
-            estimated |= perhaps_filled(frame, released, given)
-        ranges = _ranges(points)
+        on_ending = np.flatnonzero(claims.segments[:, 0] >= 0)
+        if claims.rows:
+            on_ending = np.union1d(on_ending, np.concatenate(claims.rows))
         filled_in = np.isin(np.arange(len(ranges)), list(points.coarse))
         measured = np.flatnonzero((ranges > 0) & ~filled_in)
         stated = (errors.iloc[:, measured] / ranges[measured]).max(axis=1).to_numpy(dtype=float)
         findings = pd.DataFrame(
             {
-                "lines": records.support,
-                "released_rows": np.array([copies[those].sum() for those in records.rows], dtype=np.int64),
+                "lines": claims.support,
+                "released_rows": np.array([copies[those].sum() for those in claims.rows], dtype=np.int64),
                 "radius": stated,
-                "found_by": records.found_by,
+                "found_by": claims.found_by,
                 "columns_read": (frame.notna() & ~estimated).sum(axis=1).to_numpy(dtype=np.int64),
                 "estimated": names_of(estimated),
+                "p_wrong": claims.p_wrong,
             }
         )
         details: dict[str, Any] = {
             "lines": len(lines),
             "points_on_lines": int(copies[on_lines].sum()),
-            "released": int((released >= 0).sum()),
-            "found_by_grid": records.found_by.count("grid"),
-            "found_by_rays": records.found_by.count("rays"),
+            "released": int((claims.released >= 0).sum()),
+            "found_by_single_rows": claims.found_by.count("single rows"),
+            "found_by_grid": claims.found_by.count("grid"),
+            "found_by_rays": claims.found_by.count("rays"),
+            "rows_decoded": single.tried,
+            "certain": int((claims.p_wrong < CERTAIN).sum()),
+            "wrong_expected": float(claims.p_wrong.sum()),
+            "p_none_real": claims.none_is_real(),
+            "digits": single.digits,
             "n_neighbors": n_neighbors,
             "tolerance": points.noise,
             "columns_left_out": points.left_out,
@@ -288,24 +352,30 @@ class ReconSMOTE(Attack):
             "rows_left_out": len(given) - len(table.rows),
             "columns": frame.shape[1],
             "columns_filled_in": tuple(points.frame.columns[position] for position in points.coarse),
-            "columns_estimated": tuple(frame.columns[estimated.any().to_numpy()]),
+            "columns_estimated": tuple(frame.columns[estimated.any().to_numpy(dtype=bool)]),
             "read_in_all_columns": int((findings["columns_read"] == frame.shape[1]).sum()),
         }
         kind = recognise(points, lines, records)
         details["kind"], details["kind_reason"] = kind.name, kind.sentence
         details["k_neighbors"], details["mutuality"] = kind.k_neighbors, kind.mutuality
         details["recall_bound"] = kind.recall_bound
-        if not len(places):
+        if not len(frame):
             details["reason"] = points.reason or kind.sentence
+        restored = table.restored(frame, given)
         if real is None:
             details["risk_basis"] = "estimate"
             successes, trials = int(copies[on_ending].sum()), len(points.row)
         else:
-            nearest, found, blank = match_records(
-                table.restored(frame, given), errors, estimated, ranges, filled_in, real, None, table.units
-            )
+            how = (errors, estimated, ranges, filled_in)
+            nearest, found, blank = match_records(restored, *how, real, None, table.units)
             findings["real_row"] = nearest
-            details["precision"] = float((nearest >= 0).mean()) if len(nearest) else math.nan
+            belong = np.asarray(nearest >= 0)
+            if other_classes:
+                theirs = of_other_classes(restored, how, nearest, other_classes, table.units)
+                findings["real_class"] = theirs
+                belong = belong | theirs.notna().to_numpy()
+                details["other_classes"] = theirs.value_counts().to_dict()
+            details["precision"] = float(belong.mean()) if len(belong) else math.nan
             details["recall"] = float(found.mean())
             details["recovered"] = int(found.sum())
             details["distinct_real"] = len(found)
@@ -313,23 +383,24 @@ class ReconSMOTE(Attack):
             details["risk_basis"] = "recall"
             successes, trials = int(found.sum()), len(found)
         details["seconds"] = perf_counter() - started
-        frame = table.restored(frame, given)
         segments = np.full((len(given), 2), -1, dtype=np.int64)
-        segments[table.rows] = records.segments[points.row]
+        segments[table.rows] = claims.segments[points.row]
         shares = np.full(len(given), np.nan)
-        shares[table.rows] = shares_of(points.values, records.segments, places)[points.row]
+        shares[table.rows] = claims.shares(points)[points.row]
         return ReconstructionResult(
             name="ReconSMOTE",
             threat="reconstruction",
             risk=successes / trials,
             interval=wilson_interval(successes, trials),
-            evidence=pd.concat([frame, findings], axis=1),
+            evidence=pd.concat([restored, findings], axis=1),
             details=details,
-            records=frame if isinstance(X, pd.DataFrame) else frame.to_numpy(),
-            support=records.support,
+            records=restored if isinstance(X, pd.DataFrame) else restored.to_numpy(),
+            support=claims.support,
             radius=stated,
             errors=errors,
             estimated=estimated,
+            p_wrong=claims.p_wrong,
+            p_values=claims.p_values,
             _ranges=ranges,
             _segments=segments,
             _shares=shares,
@@ -337,13 +408,33 @@ class ReconSMOTE(Attack):
             _units=table.units,
         )
 
-    def why_not(self, tables: ClassTables, earlier: Earlier) -> str | None:
-        """Return that a class is too small, if it is."""
-        return too_few(tables.release) or None
+    def _single_rows(
+        self, exact: Points, points: Points, meetings: Meetings, table: Prepared, known: Any
+    ) -> SingleRows:
+        """Return what single rows give away, with the records in which lines meet as known ones."""
+        columns = np.array(sorted(exact.numeric), dtype=np.int64)
+        m = table.frame.shape[1]
+
+        def numbers(frame: pd.DataFrame) -> FloatArray:
+            values = np.full((len(frame), m), np.nan)
+            for j in columns:
+                column = pd.to_numeric(frame.iloc[:, j], errors="coerce")
+                values[:, j] = column.to_numpy(dtype=float, na_value=np.nan)
+            return values
+
+        rows = None if known is None or not len(known) else numbers(table.like(known))
+        met = None
+        if points.exact and len(meetings.places):
+            met = numbers(table.frame.iloc[np.zeros(len(meetings.places), dtype=int)])
+            met[:, points.columns] = points.low + meetings.places * points.span
+        whole = np.array([pd.api.types.is_integer_dtype(dtype) for dtype in table.frame.dtypes])
+        return from_single_rows(numbers(table.frame), rows, met, whole)
 
     def run_on(self, tables: ClassTables, earlier: Earlier) -> ReconstructionResult:
         """Run it on the released rows, and count the records that are real where that is known."""
-        return self.run(tables.release, real=tables.truth)
+        return self.run(
+            tables.release, tables.truth, known=tables.other_rows, other_classes=tables.other_truth
+        )
 
     def headline(self, result: Any, label: str, certain: int = 0) -> str:
         """Return what a result means, for a reader who does not know the attack."""

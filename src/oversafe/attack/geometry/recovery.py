@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial import KDTree
 
 from oversafe.attack.geometry.shapes.expansion import expand
 from oversafe.attack.geometry.shapes.line_intersections import Meetings, find_meetings
@@ -44,11 +45,13 @@ class Recovered:
     rows : list of array of int
         The points that gave each away.
     found_by : list of str
-        For each: "lines" that meet, "rays" that meet, or a ray's return to the "grid".
+        For each: "lines" that meet, "single rows", "rays" that meet, or a ray's return to the "grid".
     segments : array of shape (n_points, 2)
         The two records between which each point lies, -1 for none.
     refined : Refined
         What all points together say.
+    beyond : bool
+        Whether rows lie beyond records too.
     """
 
     places: FloatArray
@@ -58,10 +61,38 @@ class Recovered:
     found_by: list[str]
     segments: IntArray
     refined: Refined
+    beyond: bool = False
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """Records that are known before lines are followed.
+
+    Parameters
+    ----------
+    places, radius : array
+        The records, in the unit cube, and their errors.
+    n_lines : array of int
+        On how many lines each lies.
+    rows : list of array of int
+        The points that gave each away.
+    """
+
+    places: FloatArray
+    radius: FloatArray
+    n_lines: IntArray
+    rows: list[IntArray]
 
 
 def find_records(
-    points: Points, lines: Lines, *, min_lines: int | None, go_on: bool, n_jobs: int | None
+    points: Points,
+    lines: Lines,
+    meetings: Meetings | None = None,
+    seeds: Seeds | None = None,
+    *,
+    min_lines: int | None,
+    go_on: bool,
+    n_jobs: int | None,
 ) -> Recovered:
     """Find the records in which the lines of a table end.
 
@@ -71,6 +102,10 @@ def find_records(
         The table.
     lines : Lines
         Its lines.
+    meetings : Meetings, optional
+        Where they meet, if that is known.
+    seeds : Seeds, optional
+        Records that are known by other means.
     min_lines : int, optional
         How many lines must end in a record, see
         :func:`~oversafe.attack.geometry.shapes.line_intersections.find_meetings`.
@@ -80,9 +115,10 @@ def find_records(
         Number of threads, as in joblib.
     """
     search = _Search(points, lines, min_lines, n_jobs)
-    if search.begin(find_meetings(lines, points, min_lines)) and points.exact and go_on:
+    meetings = find_meetings(lines, points, min_lines) if meetings is None else meetings
+    if search.begin(meetings, seeds) and points.exact and go_on:
         search = _Search(points, lines, min_lines, n_jobs)
-        search.begin(find_meetings(lines, points, min_lines, extrapolated=True))
+        search.begin(find_meetings(lines, points, min_lines, extrapolated=True), seeds)
     while go_on and len(search.places):
         # Rays that meet are surer than rays that return to the grid.
         while search.by_rays():
@@ -114,12 +150,16 @@ class _Search:
         self._rows += rows
         self._found_by += [found_by] * len(places)
 
-    def begin(self, found: Meetings) -> bool:
+    def begin(self, found: Meetings, seeds: Seeds | None) -> bool:
         """Add the first records and find their segments; return whether rows lie beyond records too."""
         values, ends = self._points.values, found.lines
         rows = [np.unique(np.concatenate([self._lines.members(line) for line in those])) for those in ends]
         self.add(found.places, found.radius, [len(those) for those in ends], rows, "lines")
         segments = _between_ends(self._lines, ends, len(values))
+        if seeds is not None:
+            new = _unknown(seeds.places, seeds.radius, self.places, self.radius)
+            those = [seeds.rows[i] for i in new]
+            self.add(seeds.places[new], seeds.radius[new], seeds.n_lines[new].tolist(), those, "single rows")
         rest = np.flatnonzero(segments[:, 0] < 0)
         segments[rest] = segments_of(
             values[rest], self.places, self.radius, self._points.noise, beyond=BEYOND, n_jobs=self._n_jobs
@@ -184,7 +224,14 @@ class _Search:
         refined = refine(self._points.values, self._segments, self.places, self.radius, exact=True)
         support = np.array(self._support, dtype=np.int64)
         return Recovered(
-            self.places, self.radius, support, self._rows, self._found_by, self._segments, refined
+            self.places,
+            self.radius,
+            support,
+            self._rows,
+            self._found_by,
+            self._segments,
+            refined,
+            self._beyond > 0,
         )
 
 
@@ -255,9 +302,12 @@ def _first_of_same(places: FloatArray, radius: FloatArray) -> np.ndarray:
 
 def _unknown(new: FloatArray, error: FloatArray, places: FloatArray, radius: FloatArray) -> IntArray:
     """Return which new places are none of the known ones."""
+    if not len(places) or not len(new):
+        return np.arange(len(new))
+    reach = 8 * (radius.max() + error)
     kept = []
-    for number in range(len(new)):
-        apart = np.linalg.norm(places - new[number], axis=1)
-        if (apart > 8 * (radius + error[number])).all():
+    for number, close in enumerate(KDTree(places).query_ball_point(new, reach)):
+        apart = np.linalg.norm(places[close] - new[number], axis=1)
+        if (apart > 8 * (radius[close] + error[number])).all():
             kept.append(number)
     return np.array(kept, dtype=np.int64)

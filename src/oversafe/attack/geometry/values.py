@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from oversafe.attack.geometry.lattice.precision import errors_of_constants
 from oversafe.attack.geometry.matching import EQUAL
 from oversafe.attack.geometry.recovery import Recovered
 from oversafe.attack.geometry.shapes.points import BoolArray, FloatArray, IntArray, Points
@@ -26,6 +27,7 @@ def in_units(
     columns: dict[int, Any] = {}
     errors: dict[int, Any] = {}
     estimated = pd.DataFrame(False, index=range(len(places)), columns=range(table.shape[1]))
+    constants = _errors_of_constants(points)
     for position in range(table.shape[1]):
         column = table.iloc[:, position]
         value, dtype = np.nan, "float" if pd.api.types.is_numeric_dtype(column.dtype) else "object"
@@ -35,9 +37,9 @@ def in_units(
                 records, column.to_numpy(dtype=float), points.coarse[position], released, points
             )
             continue
-        if _is_constant(column):
+        if is_constant(column):
             value, dtype = column.iloc[0], column.dtype
-            errors[position] = np.zeros(len(places))
+            errors[position] = np.full(len(places), constants.get(position, 0.0))
         columns[position] = pd.Series([value] * len(places), dtype=dtype)
     for at, position in enumerate(points.columns.tolist()):
         given = table.iloc[:, position].to_numpy(dtype=float)
@@ -84,6 +86,15 @@ def names_of(chosen: pd.DataFrame) -> list[str]:
     """Return for each row the names of the columns that are chosen in it, in one text."""
     names = [str(name) for name in chosen.columns]
     return [", ".join(name for name, own in zip(names, row, strict=True) if own) for row in chosen.to_numpy()]
+
+
+def _errors_of_constants(points: Points) -> dict[int, float]:
+    """Return by how much the value of each column of numbers that never varies may have been rounded."""
+    positions = sorted(points.numeric)
+    if not positions:
+        return {}
+    values = points.frame.iloc[:, positions].to_numpy(dtype=float)
+    return dict(zip(positions, errors_of_constants(values).tolist(), strict=True))
 
 
 def _filled_in(
@@ -174,6 +185,7 @@ def _from_whole(values: FloatArray) -> float:
     return float(np.abs(values - np.round(values)).mean())
 
 
-def _is_constant(column: pd.Series) -> bool:
+def is_constant(column: pd.Series) -> bool:
+    """Return whether all values of a column are the same one."""
     first = column.iloc[0]
     return bool(pd.api.types.is_scalar(first) and column.notna().all() and (column == first).all())

@@ -92,12 +92,30 @@ def class_tables(
         for table in tables
     )
     assert release is not None
+    other_rows = None
+    if tables[0] is not None and not is_largest:
+        other_rows = tables[0].loc[~own(tables[0]), list(columns)]
+    other_real: dict[str, pd.DataFrame] = {}
+    if tables[1] is not None and not is_largest:
+        rest = tables[1].loc[~own(tables[1])]
+        other_real = {str(name): part[list(columns)] for name, part in rest.groupby(value_keys(rest[column]))}
     shared = None
     if kinds is not None and tables[1] is not None:
         theirs = kinds[own(tables[1])]
         others = np.bincount(kinds) - np.bincount(theirs, minlength=int(kinds.max()) + 1)
         shared = others[theirs] >= _SEVERAL
-    return ClassTables(label, release, real, holdout, same_units, is_largest, others_copied, shared)
+    return ClassTables(
+        label,
+        release,
+        real,
+        holdout,
+        same_units,
+        is_largest,
+        others_copied,
+        shared,
+        other_rows,
+        other_real,
+    )
 
 
 def relabelled_tables(

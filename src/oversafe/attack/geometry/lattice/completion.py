@@ -14,7 +14,7 @@ BoolArray = NDArray[np.bool_]
 # A value is taken to its grid if it is known to within this share of a step, in standard errors times this.
 _SNAP, _SIGMAS = 0.3, 5.0
 # A value is told if it is known to within this share of the range of its column.
-_TOLD = 1e-5
+TOLD = 1e-5
 
 
 def complete(
@@ -67,7 +67,7 @@ def complete(
     _completion_kernels.carry_over(values, error, share, slack, ends, found, doubt, grid, noise, _SNAP)
     confirm, contradict = _completion_kernels.check(values, error, share, slack, ends, found, doubt)
     span = float(np.ptp(values)) if len(values) else 0.0
-    told = (doubt <= max(_TOLD * span, 1e-12 * span)) | ((grid > 0) & (doubt < _SNAP * grid))
+    told = (doubt <= max(TOLD * span, 1e-12 * span)) | ((grid > 0) & (doubt < _SNAP * grid))
     return np.where(told, found, np.nan), confirm, contradict
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from oversafe.attack.geometry.lattice import _kernels
 from oversafe.attack.geometry.lattice.completion import complete
 from oversafe.attack.geometry.lattice.grids import Grids, grid_of, grids_of_known, grids_of_repeats, no_grids
-from oversafe.attack.geometry.lattice.joint import Points, join
+from oversafe.attack.geometry.lattice.joint import EXTRAPOLATES, Points, join
 from oversafe.attack.geometry.lattice.precision import Precision
 from oversafe.attack.geometry.lattice.search import Lines, cells_of, lines_of_rows
 from oversafe.attack.geometry.lattice.tuning import halved, late_or_early, reach_of, tuned
@@ -50,6 +50,8 @@ class DecodedRows:
         For each decoded row its number, the records next to it, and where it lies between them.
     grids : Grids
         The grids that were used.
+    past : float
+        How likely a row with one known end lies past it, and not on the way to the other.
     """
 
     records: FloatArray
@@ -60,6 +62,7 @@ class DecodedRows:
     ends: IntArray
     share: FloatArray
     grids: Grids
+    past: float = EXTRAPOLATES
 
 
 def decode_rows(
@@ -68,6 +71,8 @@ def decode_rows(
     *,
     grids: Grids | None = None,
     precision: int | Literal["float32"] | None = None,
+    written: Precision | None = None,
+    records: FloatArray | None = None,
 ) -> DecodedRows:
     """Return the real records that interpolated rows give away one by one.
 
@@ -81,11 +86,15 @@ def decode_rows(
         The grids, if they are known.
     precision : int or "float32", optional
         The digits of the file; read from the numbers by default.
+    written : Precision, optional
+        The same, if it was read before.
+    records : array, optional
+        Records that are known by other means: lines that end in one are surer.
     """
     released = np.asarray(released, dtype=float)
     if not len(released):
         return _nothing(released, grids or no_grids(released.shape[1]))
-    written = Precision.of(released, precision)
+    written = Precision.of(released, precision) if written is None else written
     if grids is None:
         if known is not None and len(known):
             grids = grids_of_known(np.asarray(known, dtype=float), released, written)
@@ -93,14 +102,14 @@ def decode_rows(
             grids = grids_of_repeats(released, written)
     grids = tuned(released, grids, written)
     written = late_or_early(released, grids, written)
-    result = _decoded(released, grids, written)
+    result = _decoded(released, grids, written, records)
     # What lines complete may lie on a grid too, and lines that nothing meets may have too coarse ones.
     for _ in range(_ROUNDS):
         shown = _completed_grids(result, grids, written) or _finer_grids(result, grids)
         if shown is None:
             break
         grids = shown
-        result = _decoded(released, grids, written)
+        result = _decoded(released, grids, written, records)
     return result
 
 
@@ -127,7 +136,7 @@ def _completed_grids(result: DecodedRows, grids: Grids, written: Precision) -> G
     return found
 
 
-def _decoded(released: FloatArray, grids: Grids, written: Precision) -> DecodedRows:
+def _decoded(released: FloatArray, grids: Grids, written: Precision, known: FloatArray | None) -> DecodedRows:
     cells = cells_of(released, grids, written, reach_of(released, grids, written))
     lines = lines_of_rows(cells, grids)
     key = _key(lines, grids)
@@ -135,7 +144,7 @@ def _decoded(released: FloatArray, grids: Grids, written: Precision) -> DecodedR
     lines = lines.take(np.asarray(whole))
     if not len(lines):
         return _nothing(released, grids)
-    points = join(lines, grids, cells, key)
+    points = join(lines, grids, cells, key, known)
     shape = len(points.units), released.shape[1]
     units, records, p_value = np.full(shape, np.nan), np.full(shape, np.nan), np.ones(shape)
     units[:, key] = points.units
@@ -149,7 +158,17 @@ def _decoded(released: FloatArray, grids: Grids, written: Precision) -> DecodedR
         records, p_value, np.flatnonzero(~key & ~still).tolist(), released, lines, points, grids, written
     )
     stated = np.where(np.isnan(records), 0.0, p_value).max(axis=1)
-    return DecodedRows(records, stated, p_value, points.n_lines, lines.row, points.ends, lines.share, grids)
+    return DecodedRows(
+        records,
+        stated,
+        p_value,
+        points.n_lines,
+        lines.row,
+        points.ends,
+        lines.share,
+        grids,
+        points.past,
+    )
 
 
 def _complete(

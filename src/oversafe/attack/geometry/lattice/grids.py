@@ -81,6 +81,27 @@ class Grids:
         step[columns] = self.step[columns]
         return replace(self, step=step)
 
+    def filled(self, other: Grids) -> Grids:
+        """Return the grids with those of another where there are none."""
+        better = np.isnan(self.step) & np.isfinite(other.step)
+        mine = {
+            name: np.where(better if value.ndim == 1 else better[:, None], getattr(other, name), value)
+            for name, value in vars(self).items()
+        }
+        lowest, highest = np.minimum(self.lowest, other.lowest), np.maximum(self.highest, other.highest)
+        return replace(Grids(**mine), usual=self.usual, lowest=lowest, highest=highest)
+
+    def of(self, columns: BoolArray) -> Grids:
+        """Return the grids of a table of some of the columns."""
+        return Grids(**{name: value[columns] for name, value in vars(self).items()})
+
+    def among(self, columns: NDArray[np.int64], m: int) -> Grids:
+        """Return the grids of a table of m columns that has these among others."""
+        wider = no_grids(m)
+        for name, value in vars(self).items():
+            getattr(wider, name)[columns] = value
+        return wider
+
     def changed(self, column: int, origin: float, step: float) -> Grids:
         """Return the grids with another one in one column."""
         if step < 1 and abs(step * np.rint(1 / step) - 1) < 1e-13:
@@ -111,8 +132,9 @@ def grids_of_known(known: FloatArray, released: FloatArray, precision: Precision
 
 def no_grids(m: int) -> Grids:
     """Return what is known of columns without any row."""
-    nothing = np.zeros(m)
-    return Grids(nothing, np.full(m, np.nan), np.ones((m, _NARROW)), np.ones(m), *(nothing,) * 4)
+    return Grids(
+        np.zeros(m), np.full(m, np.nan), np.ones((m, _NARROW)), np.ones(m), *(np.zeros(m) for _ in range(4))
+    )
 
 
 def _known_grid(values: FloatArray, error: FloatArray) -> _Column:

@@ -17,6 +17,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
+# How far off its grid a record of lines may be.
+_ON_GRID = 0.01
 # The odds that an end is a ghost where a point that other lines share lies behind it.
 _BEHIND = 10.0
 # The odds against a point in which two parts of one line meet.
@@ -25,8 +27,11 @@ _BETWEEN = 3.0
 _TOO_COARSE = 1e-3
 # The odds that the ends are wrong where a column fits no step.
 _BLOCKED = 1.0
-# How many lines share an end at least, as a share: few rows show none.
-_SHARED = 0.05
+# How likely a sampler goes beyond records (one of a dozen in use does), which share of the rows with one known end it
+# then puts there, how far as a share of the way to the neighbour, and how often the way is a part of a longer one.
+EXTRAPOLATES, _PAST, _FARTHEST, _PART = 0.05, (0.3, 0.999), 0.5, 0.05
+# How many lines share an end, at least and at most, as a share: few rows show none. So many segments show it.
+_SHARED, _ENOUGH = 0.05, 10
 
 
 @dataclass(frozen=True)
@@ -43,15 +48,18 @@ class Points:
         The distinct lines that end there.
     ends : array (k, 2)
         For each line the points next to its row.
+    past : float
+        How likely a row with one known end lies past it, and not on the way to the other.
     """
 
     units: FloatArray
     p_wrong: FloatArray
     n_lines: IntArray
     ends: IntArray
+    past: float
 
 
-def join(lines: Lines, grids: Grids, cells: Cells, key: BoolArray) -> Points:
+def join(lines: Lines, grids: Grids, cells: Cells, key: BoolArray, known: FloatArray | None = None) -> Points:
     """Return the points where lines end, in the columns that tell them apart.
 
     Parameters
@@ -64,6 +72,8 @@ def join(lines: Lines, grids: Grids, cells: Cells, key: BoolArray) -> Points:
         The rows.
     key : array of bool (m,)
         The columns.
+    known : array (r, m), optional
+        Records that are known by other means.
     """
     reach, error = cells.reach, cells.error
     starts, ways = lines.starts[:, key], lines.ways[:, key]
@@ -90,10 +100,33 @@ def join(lines: Lines, grids: Grids, cells: Cells, key: BoolArray) -> Points:
         off[first],
     )
     between, adjacent = _between(segments, way)
+    n_lines = (
+        np.bincount(segments.ravel(), minlength=len(units))
+        - np.bincount(segments[between], minlength=len(units)) // 2
+    )
+    is_known = _are_known(units, grids.only(np.flatnonzero(key)), known, key)
+    released = _are_released(units, cells, key)
+    # Where most records stand in the release, one that does not is likelier none.
+    met = n_lines > 1
+    stand = float((released & met).sum() / (met.sum() + 2))
+    missing = np.where(released, 1.0, 1.0 / (1.0 - stand))
+    # What ends in a known record is as good as met by another line.
+    is_known = is_known | released
+    met = n_lines + is_known > 1
+    # Past a record there is nothing on the way to a neighbor that cannot be.
+    inside = np.column_stack(
+        [
+            ((other >= low - 1e-6) & (other <= high + 1e-6)).all(axis=1)
+            for other in (begin + 2 * way, begin - way)
+        ]
+    )
+    past, odds_past = _past(ends, order, segments, lines.share, met, segment, inside)
     # All rows of a segment lie in the same part of it, unless another segment goes on where it ends. A row in another
     # part may have no line.
     elsewhere = 1.0 - min(1.0, lines.success) * (1.0 - 1.0 / MULTIPLES)
     again = elsewhere ** np.where(adjacent, 0.0, rows - 1.0)[:, None]
+    # Of segments of which only one half has rows, half of the way looks like all of it.
+    again[:, 0] += past * (1.0 - again[:, 0])
     ghost_first, ghost_second, either = (weight * again for weight in ghosts)
     accident = np.zeros(len(segments))
     np.maximum.at(accident, segment, 2.0**-lines.bits * key.sum())
@@ -112,11 +145,7 @@ def join(lines: Lines, grids: Grids, cells: Cells, key: BoolArray) -> Points:
     _, divisor = shared_divisors(way)
     odd = (way != 0).sum(axis=1) - 1.0
     accident += blocked + np.where(divisor > 1, _TOO_COARSE * divisor**odd, 0.0)
-    n_lines = (
-        np.bincount(segments.ravel(), minlength=len(units))
-        - np.bincount(segments[between], minlength=len(units)) // 2
-    )
-    behind = _behind(begin, way, units, n_lines)
+    behind = _behind(begin, way, units[met])
     # Two parts of one line that meet in a point are one line, and the point is likelier between its ends than one.
     once = ~between
     _, one = np.unique(segments[between], return_index=True)
@@ -124,7 +153,7 @@ def join(lines: Lines, grids: Grids, cells: Cells, key: BoolArray) -> Points:
     spread = np.log1p(np.abs(way).mean(axis=0)).sum()
     # Columns depend on each other: only half of their room counts.
     coincidence = min(1.0, len(units) * float(np.exp(-0.5 * spread)))
-    shared = max(_SHARED, float((n_lines > 1)[segments].mean()))
+    shared = _shared(met[segments], rows)
     wrong = np.ones(len(units))
     for _ in range(2):
         odds = np.empty((len(segments), 2))
@@ -137,8 +166,68 @@ def join(lines: Lines, grids: Grids, cells: Cells, key: BoolArray) -> Points:
                 other * alone + (1 - other) * np.minimum(beside, alone) + _BEHIND * behind[:, side]
             )
         odds[between] = np.maximum(odds[between], _BETWEEN)
-        wrong = agreement(odds[once], segments[once], len(units), coincidence, shared)
-    return Points(units, wrong, n_lines, ends)
+        odds += np.where(met[segments], 0.0, odds_past)
+        wrong = agreement(odds[once], segments[once], len(units), coincidence, shared, is_known)
+        wrong = wrong * missing / (1.0 + wrong * (missing - 1.0))
+    return Points(units, wrong, n_lines, ends, past)
+
+
+def _are_known(units: FloatArray, grids: Grids, known: FloatArray | None, key: BoolArray) -> BoolArray:
+    """Return which points are records that are known by other means."""
+    if known is None or not len(known):
+        return np.zeros(len(units), dtype=bool)
+    there = grids.units(known)[:, key]
+    on = (np.abs(there - np.rint(there)) < _ON_GRID).all(axis=1)
+    names = {point.tobytes() for point in np.rint(there[on]) + 0.0}
+    return np.array([point.tobytes() in names for point in units + 0.0], dtype=bool)
+
+
+def _are_released(units: FloatArray, cells: Cells, key: BoolArray) -> BoolArray:
+    """Return which points stand in the release as they are."""
+    still = ~cells.moving.any(axis=1) & cells.informative[:, key].all(axis=1)
+    names = {point.tobytes() for point in np.rint(cells.units[np.ix_(still, key)]) + 0.0}
+    return np.array([point.tobytes() in names for point in units + 0.0], dtype=bool)
+
+
+def _shared(met: BoolArray, rows: IntArray) -> float:
+    """Return the share of the ends of segments that other lines share, of those that several rows confirm if they are
+    enough: accidents share none."""
+    told = met[rows > 1] if (rows > 1).sum() >= _ENOUGH else met
+    # As if one more segment shared none.
+    return float(np.clip(told.sum() / (told.size + 2), _SHARED, 1.0))
+
+
+def _past(
+    ends: IntArray,
+    order: IntArray,
+    segments: IntArray,
+    share: FloatArray,
+    met: BoolArray,
+    segment: IntArray,
+    inside: BoolArray,
+) -> tuple[float, FloatArray]:
+    """Return how likely a row lies past a record, and by end of each segment the odds that its rows lie past the other.
+
+    Some samplers go on beyond a record, by half of the way at most: such rows are nearer to the record. The neighbor
+    from which they come lies as far behind it, ``inside`` the box of the plausible values.
+    """
+    # As the segments have them: the smaller number first.
+    share = np.where(ends[:, 0] == order[:, 0], share, 1 - share)
+    shared = met[segments[segment]]
+    one = shared.sum(axis=1) == 1
+    possible = np.where(shared[:, 0], inside[segment, 1], inside[segment, 0])
+    told = one & possible
+    # Where one end is known to be a record: how many rows are in the half beside it.
+    beside = np.where(shared[:, 0], share < _FARTHEST, share > 1 - _FARTHEST)[told]
+    ways = np.linspace(*_PAST, 50)
+    likely = beside.sum() * np.log1p(ways) + (~beside).sum() * np.log1p(-ways)
+    weight = np.exp(np.minimum(likely, 700.0)) * EXTRAPOLATES / len(ways)
+    past = float((weight * ways).sum() / (1 - EXTRAPOLATES + weight.sum()))
+    odds = np.where(inside, 2 * past / max(1 - past, 1e-9), 0.0)
+    # Rows in the half beside an end speak for it, unless the way is a part of a longer one.
+    for side, against in ((0, share < 1 - _FARTHEST), (1, share > _FARTHEST)):
+        odds[segment[against], side] *= _PART
+    return past, odds
 
 
 def _between(segments: IntArray, way: FloatArray) -> tuple[BoolArray, BoolArray]:
@@ -151,9 +240,9 @@ def _between(segments: IntArray, way: FloatArray) -> tuple[BoolArray, BoolArray]
     return between, np.asarray(between.any(axis=1))
 
 
-def _behind(begin: FloatArray, way: FloatArray, units: FloatArray, n_lines: IntArray) -> BoolArray:
+def _behind(begin: FloatArray, way: FloatArray, shared: FloatArray) -> BoolArray:
     """Return whether a point that other lines share lies on the line behind each end."""
-    solid = {point.tobytes() for point in units[n_lines > 1]}
+    solid = {point.tobytes() for point in shared}
     found = np.zeros((len(begin), 2), dtype=bool)
     if not solid:
         return found

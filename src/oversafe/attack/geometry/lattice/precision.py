@@ -15,7 +15,7 @@ IntArray = NDArray[np.int64]
 _DOUBLE = 2.0**-51
 _SINGLE = 2.0**-25
 # Beyond so many digits a double is written in full.
-_FULL = 16
+FULL = 16
 # So many digits survive float32, so they say nothing about it.
 _SURVIVE = 7
 # Cells of a column that are read, and cells of one size that show how many decimals such cells have.
@@ -66,6 +66,11 @@ class Precision:
             )
         return cls(most, tuple(shown), span)
 
+    def of_columns(self, columns: NDArray[np.bool_]) -> Precision:
+        """Return the precision of some of the columns."""
+        shown = tuple(one for one, used in zip(self.decimals, columns, strict=True) if used)
+        return Precision(self.digits, shown, self.span[columns], self.early)
+
     def errors(self, values: FloatArray) -> FloatArray:
         """Return by how much each number may differ from a + u (b - a)."""
         size = np.abs(values)
@@ -74,7 +79,7 @@ class Precision:
             if self.early:
                 return error + _SINGLE * (2.0 * size + self.span)
             return error + 0.5 * np.spacing(size.astype(np.float32)).astype(float)
-        if self.digits >= _FULL:
+        if self.digits >= FULL:
             return error
         decade = _decade(size)
         half = 0.5 * 10.0 ** (decade + 1 - self.digits)
@@ -94,6 +99,18 @@ class Precision:
 def decimals_of(values: FloatArray) -> int:
     """Return how many decimals the numbers of a column have at most."""
     return int(_digits_of(values)[2].max(initial=0))
+
+
+def errors_of_constants(values: FloatArray) -> FloatArray:
+    """Return by how much the first number of each column may have been off before the file was written."""
+    written = Precision.of(values[:_CELLS])
+    error = written.errors(values[:1])[0]
+    if written.digits == "float32" or written.digits >= FULL:
+        return error
+    each = np.array([decimals_of(values[:_CELLS, j]) for j in range(values.shape[1])])
+    own = np.array([decimals_of(values[:1, j]) for j in range(values.shape[1])])
+    # A whole number has lost its decimals, of which it could have as many as the others.
+    return np.maximum(error, 0.5 * 10.0 ** -np.where(own > 0, own, each.max(initial=0)))
 
 
 def _decade(size: FloatArray) -> FloatArray:

@@ -19,7 +19,7 @@ _BANDWIDTH = 0.5
 # How far the popularity of values in other classes is trusted, and how much it can say.
 _TRUST, _MOST_APPEAL = 0.5, 12.0
 # What the model itself may miss: no claim is surer.
-_SUREST = 1e-9
+SUREST = 1e-9
 
 
 def spare_bits(ways: FloatArray, error: FloatArray, used: BoolArray, reach: FloatArray) -> FloatArray:
@@ -121,7 +121,12 @@ def _density(length: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def agreement(
-    odds: FloatArray, point: NDArray[np.int64], n_points: int, coincidence: float, shared: float
+    odds: FloatArray,
+    point: NDArray[np.int64],
+    n_points: int,
+    coincidence: float,
+    shared: float,
+    known: BoolArray | None = None,
 ) -> FloatArray:
     """Return the probability that a point is no record, from the distinct lines that end there.
 
@@ -137,9 +142,13 @@ def agreement(
         How likely two ghosts meet by accident.
     shared : float
         How likely another line ends at a record.
+    known : array of bool (n_points,), optional
+        Which points are records by other means, which counts as another line.
     """
     total = np.bincount(point, np.log(np.maximum(odds, 1e-300)), minlength=n_points)
-    lines = np.bincount(point, minlength=n_points)
+    lines = np.bincount(point, minlength=n_points) + (0 if known is None else known)
     total += (lines - 1) * np.log(min(1.0, coincidence) / shared)
+    # Of records few have a single line where most ends are shared.
+    total -= np.where(lines == 1, np.log1p(-shared), 0.0)
     wrong = 1.0 / (1.0 + np.exp(-np.clip(total, -700, 700)))
-    return np.maximum(wrong, _SUREST)
+    return np.maximum(wrong, SUREST)

@@ -23,6 +23,8 @@ _FEW = 20
 _COLUMNS = 12
 # Bits that a line has to spare where one row is said to be enough.
 SPARE = 20.0
+# Rows of a single column are taken for interpolated if so many others have a line, and so large a share of them.
+_SURELY, _SURE = 20, 0.9
 # Bits from which a line is worth looking at beside others.
 _LEAST = 6.0
 
@@ -159,6 +161,9 @@ def lines_of_rows(cells: Cells, grids: Grids, rows: IntArray | None = None) -> L
         SPARE,
         _LEAST,
     )
+    success = ((bits >= _LEAST).sum() + 1) / (tried + 1)
+    if success >= _SURE and (bits >= SPARE).sum() >= _SURELY:
+        _between_two_values(cells, rows, lowest, highest, (starts, ways, states, shares, bits))
     found = np.flatnonzero(bits >= _LEAST)
     found = found[np.argsort(rows[found])]
     low, high = shares[found].T
@@ -171,5 +176,28 @@ def lines_of_rows(cells: Cells, grids: Grids, rows: IntArray | None = None) -> L
         0.5 * (low + high),
         0.5 * (high - low),
         bits[found],
-        (len(found) + 1) / (tried + 1),
+        min(1.0, success),
     )
+
+
+def _between_two_values(
+    cells: Cells,
+    rows: IntArray,
+    lowest: FloatArray,
+    highest: FloatArray,
+    found: tuple[FloatArray, FloatArray, NDArray[np.int8], FloatArray, FloatArray],
+) -> None:
+    """Fill in the lines of rows that move in one column of two values only: these are the ends, if rows have lines."""
+    starts, ways, states, shares, bits = found
+    moving = cells.moving[rows] & cells.informative[rows]
+    column = moving.argmax(axis=1)
+    alone = np.flatnonzero((moving.sum(axis=1) == 1) & (highest - lowest == 1)[column])
+    at = column[alone]
+    units = cells.units[rows[alone]]
+    starts[alone] = np.where(cells.informative[rows[alone]], np.rint(units), starts[alone])
+    states[alone] = np.where(cells.informative[rows[alone]], _kernels.FIXED, states[alone])
+    starts[alone, at], ways[alone, at] = lowest[at], 1.0
+    share = units[np.arange(len(alone)), at] - lowest[at]
+    error = cells.error[rows[alone], at]
+    shares[alone] = np.column_stack([share - error, share + error])
+    bits[alone] = SPARE

@@ -29,8 +29,6 @@ _STARTS = 40
 _MOST_STEPS = 20_000
 # Records lie within the released range, or a little outside.
 _FARTHEST = 1.25
-# The steps of this many columns hardly have a common divisor: all are even with a chance of 2 ** -5.
-_SAFE = 5
 # A column whose grid has this step in its range has two values.
 _TWO_VALUES = 0.9
 # Values that agree to this many times their error are the same value.
@@ -112,7 +110,9 @@ def expand(
             dependencies = _dependencies(points)
         open_points = np.flatnonzero(~explained)
         starts = _nearest(places, points[open_points])
-        new = _follow(points, open_points, places, radius, starts, followed, steps, dependencies, noise)
+        new = _follow(
+            points, open_points, places, radius, starts, followed, steps, dependencies, noise, beyond
+        )
         found = found.join(new).select(~explained)
         followed = len(places)
         for entries in _choose(found, places):
@@ -181,6 +181,7 @@ def _follow(
     steps: FloatArray,
     dependencies: FloatArray,
     noise: float,
+    beyond: float,
 ) -> _Rays:
     reach, accident, changing = _kernels.rays_to_grid(
         points, open_points, places, radius, starts, followed, steps, noise, _FARTHEST
@@ -199,8 +200,9 @@ def _follow(
     # Between 0 and 1 there are only two ends, and the record is one of them.
     certain = ~(moves & (steps < _TWO_VALUES)).any(axis=1)
     keep |= certain
-    # Off the grid a ray may lead anywhere: only another that leads to the same place vouches for it.
-    alone = (certain | (freedom >= _SAFE)) & ~(moves & ~on_grid).any(axis=1)
+    # Off the grid a ray may lead anywhere, and from rows past a record to its mirror image: only another that leads to
+    # the same place vouches for it.
+    alone = np.asarray(~(moves & ~on_grid).any(axis=1)) & (beyond == 0)
 
     way = way[keep] * scale[keep, None]
     way[:, on_grid] = np.round(way[:, on_grid] / steps[on_grid]) * steps[on_grid]

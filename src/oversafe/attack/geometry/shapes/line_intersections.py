@@ -239,7 +239,7 @@ def _on_grid(
     best = best[np.searchsorted(label[best], np.arange(n_places))]
     line = crossings.pair[best, 0]
     place = lines.centre[line] + crossings.position[best, 0, None] * lines.direction[line]
-    result = ((place > -0.5) & (place < 1.5)).all(axis=1)
+    result = np.ones(len(place), dtype=bool)
     for column, grid in enumerate(points.grid):
         # Real values may be rounded to a grid a little less exactly than floats are.
         slack = 0.01 * grid[1] if grid is not None else 0.0
