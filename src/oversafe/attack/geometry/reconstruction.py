@@ -357,6 +357,7 @@ class ReconSMOTE(Attack):
         }
         kind = recognise(points, lines, records)
         details["kind"], details["kind_reason"] = kind.name, kind.sentence
+        details["tools"], details["tools_error_rate"] = kind.tools, kind.error_rate
         details["k_neighbors"], details["mutuality"] = kind.k_neighbors, kind.mutuality
         details["recall_bound"] = kind.recall_bound
         if not len(frame):

@@ -212,7 +212,7 @@ class RecoverSeed(Attack):
         values = table.frame.iloc[:, columns].to_numpy(dtype=float)
         if np.isinf(values).any():
             raise InputError("the released rows have infinite values; remove them or mark them as missing")
-        others = None if known is None else _like(known, given, table, columns)
+        others = None if known is None or not len(known) else _like(known, given, table, columns)
         ordered = len(table.rows) == len(given)
         match, origin, claims, tried = self._found(
             given, values, columns, others, reconstruction if not table.units else None, ordered
@@ -398,7 +398,12 @@ class RecoverSeed(Attack):
                 max_work=self.max_work,
             )
         )
-        result = own.run(tables.release, real=tables.truth, reconstruction=earlier.get("computed"))
+        result = own.run(
+            tables.release,
+            real=tables.truth,
+            known=tables.other_rows,
+            reconstruction=earlier.get("computed"),
+        )
         return result if result.details["tested"] else None
 
     def headline(self, result: Any, label: str, certain: int = 0) -> str:
