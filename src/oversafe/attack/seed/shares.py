@@ -102,7 +102,8 @@ def between(
     with np.errstate(invalid="ignore", divide="ignore"):
         tells = np.abs(way) > _CLEAR * slack
         middle, half = (released[row] - first) / way, slack / np.abs(way)
-    low = np.where(tells, middle - half, -np.inf).max(axis=1, initial=-np.inf) - _ROUNDING
-    high = np.where(tells, middle + half, np.inf).min(axis=1, initial=np.inf) + _ROUNDING
+    middle, half = np.where(tells, middle, 0.0), np.where(tells, half, np.inf)
+    low = (middle - half).max(axis=1, initial=-np.inf) - _ROUNDING
+    high = (middle + half).min(axis=1, initial=np.inf) + _ROUNDING
     good = np.flatnonzero((low <= high) & (low > -1) & (high < 2))
     return Shares(row[good], ends[good], low[good], high[good], records, p_value)
