@@ -18,8 +18,9 @@ import pandas as pd
 from imblearn.over_sampling import ADASYN, SMOTE, SVMSMOTE, BorderlineSMOTE
 from numpy.typing import NDArray
 from rich.console import Console
+from scipy.spatial import KDTree
 
-from benchmarks.lattice import is_real, table
+from benchmarks.lattice import table
 from benchmarks.runner import Cost, Side, summarize
 from benchmarks.tables import mean, show_tables, storable
 from oversafe.attack import RecoverSeed
@@ -91,6 +92,19 @@ class Case:
     def usual(self) -> bool:
         """Whether the seed is one that the attack tries."""
         return self.seed < UNUSUAL
+
+
+def is_real(records: Floats, X: Floats, near: float) -> NDArray[np.bool_]:
+    """Return which records equal a real row of any class in all columns that they state."""
+    scale = np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
+    right = np.zeros(len(records), dtype=bool)
+    stated = ~np.isnan(records)
+    for pattern in np.unique(stated, axis=0):
+        here = (stated == pattern).all(axis=1)
+        if pattern.any():
+            tree = KDTree(X[:, pattern] / scale[pattern])
+            right[here] = tree.query(records[np.ix_(here, pattern)] / scale[pattern], p=np.inf)[0] <= near
+    return right
 
 
 def measured(case: Case) -> dict[str, Any] | None:

@@ -414,7 +414,7 @@ def test_bad_use_is_one_sentence(arguments, message, tmp_path):
 
 
 def test_a_gate_is_not_passed_when_nothing_was_run(tmp_path):
-    pd.DataFrame({"x": range(8), "z": range(8), "y": [0, 0, 0, 0, 1, 1, 1, 1]}).to_csv(
+    pd.DataFrame({"x": list("abcdefgh"), "y": [0, 0, 0, 0, 1, 1, 1, 1]}).to_csv(
         tmp_path / "t.csv", index=False
     )
     done = oversafe("audit", "t.csv", "-l", "y", "--fail-on", "exposed", cwd=tmp_path)

@@ -20,6 +20,7 @@ from oversafe.attack.base import wilson_interval
 from oversafe.attack.geometry.matching import match_records
 from oversafe.papers.base import EIGHT, published
 from oversafe.protect import SMOTE as OwnSMOTE
+from oversafe.protect.samplers import oversamplers
 
 from .releases import interpolated, synthetic, taking_part
 
@@ -349,7 +350,10 @@ def with_gaps_and_dates() -> tuple[pd.DataFrame, pd.DataFrame]:
     for name in ("height", "dose", "marker"):
         frame[name] = frame[name].mask(rng.random(460) < 0.04)
     y = np.repeat([0, 1], [400, 60])
-    released, labels = OwnSMOTE(random_state=0).fit_resample(frame, y)
+    with pytest.MonkeyPatch.context() as patched:
+        # All digits, as imbalanced-learn has them.
+        patched.setattr(oversamplers, "_decimals", lambda column: None)
+        released, labels = OwnSMOTE(random_state=0).fit_resample(frame, y)
     return frame[y == 1], released[labels == 1].reset_index(drop=True)
 
 

@@ -28,6 +28,7 @@ from oversafe.data import load_dataset
 from oversafe.privacy import Guarantee
 from oversafe.privacy.guarantee import OVER_THE_REALS, SEEDED
 from oversafe.protect import SMOTE
+from oversafe.protect.samplers import oversamplers
 from oversafe.report.advice import advice
 from oversafe.report.terminal import as_text
 
@@ -35,7 +36,10 @@ from oversafe.report.terminal import as_text
 @pytest.fixture(scope="module")
 def tables():
     X, y = load_dataset("breast_cancer")
-    X_new, y_new = SMOTE(random_state=0).fit_resample(X, y)
+    with pytest.MonkeyPatch.context() as patched:
+        # All digits, as imbalanced-learn has them.
+        patched.setattr(oversamplers, "_decimals", lambda column: None)
+        X_new, y_new = SMOTE(random_state=0).fit_resample(X, y)
     return X_new.assign(diagnosis=y_new), X.assign(diagnosis=y)
 
 

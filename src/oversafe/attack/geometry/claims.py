@@ -96,12 +96,11 @@ class Claims:
         first = np.unique(points.row, return_index=True)[1]
         rows = points.frame.iloc[first, varies].to_numpy(dtype=float)
         on = np.flatnonzero(self.segments[:, 0] >= 0)
-        scale = 1.0 / points.span
         start, end = (np.nan_to_num(ends[self.segments[on, side]]) for side in (0, 1))
         # Values that are known of one end only say nothing about the way.
         known = ~np.isnan(ends[self.segments[on]]).any(axis=1)
-        way = np.where(known, (end - start) * scale, 0.0)
-        gone = np.where(known, (rows[on] - start) * scale, 0.0)
+        way = np.where(known, (end - start) / points.span, 0.0)
+        gone = np.where(known, (rows[on] - start) / points.span, 0.0)
         result = np.full(len(points.values), np.nan)
         with np.errstate(invalid="ignore", divide="ignore"):
             result[on] = (gone * way).sum(axis=1) / (way * way).sum(axis=1)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from pandas.api import types
 
 from oversafe._core.errors import InputError
 from oversafe.attack.base import (
@@ -430,6 +431,14 @@ class ReconSMOTE(Attack):
             met[:, points.columns] = points.low + meetings.places * points.span
         whole = np.array([pd.api.types.is_integer_dtype(dtype) for dtype in table.frame.dtypes])
         return from_single_rows(numbers(table.frame), rows, met, whole)
+
+    def why_not(self, tables: ClassTables, earlier: Earlier) -> str | None:
+        """Return that a class has nothing to compute with, if it has not."""
+        numbers = [
+            types.is_any_real_numeric_dtype(dtype) or types.is_datetime64_any_dtype(dtype)
+            for dtype in tables.release.dtypes
+        ]
+        return None if any(numbers) else "the release has no column of numbers or dates"
 
     def run_on(self, tables: ClassTables, earlier: Earlier) -> ReconstructionResult:
         """Run it on the released rows, and count the records that are real where that is known."""

@@ -97,6 +97,12 @@ class _Claims:
         return len(self.records)
 
 
+def _range(values: FloatArray) -> FloatArray:
+    """Return the range of each column, infinite where floats cannot hold it."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.ptp(values, axis=0)) if len(values) else np.zeros(values.shape[1])
+
+
 @dataclass(eq=False, repr=False)
 class RecoverSeed(Attack):
     """Find the seed that made a release, and the real records that follow from it.
@@ -281,7 +287,12 @@ class RecoverSeed(Attack):
         """Return the seed, how the table was made, the records that follow, and how many seeds were tried."""
         m, tried = values.shape[1], 0
         nothing = _Claims(np.zeros((0, m)), np.zeros((0, m)), (), np.zeros(0, dtype=np.int64))
-        if len(values) < _FEWEST or not m or not np.ptp(values, axis=0).any():
+        if (
+            len(values) < _FEWEST
+            or not m
+            or not np.isfinite(_range(values)).all()
+            or not _range(values).any()
+        ):
             return None, Origin(""), nothing, 0
         level = LEVEL / _SEARCHES
         for number, shares in enumerate(self._shares(values, columns, known, reconstruction)):

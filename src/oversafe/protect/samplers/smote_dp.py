@@ -309,8 +309,10 @@ def _of_places(column: Any, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
     found: NDArray[np.float64] = rough.copy()
     left = np.ones(len(rough), dtype=np.bool_)
     for decimals in range(_MOST_DECIMALS + 1):
-        near: NDArray[np.float64] = np.round(rough, decimals)
-        fits = left & (_scaled(column, near) == scaled)
+        with np.errstate(over="ignore", invalid="ignore"):
+            # Of the largest numbers the next steps of rounding are none.
+            near: NDArray[np.float64] = np.round(rough, decimals)
+            fits = left & (_scaled(column, near) == scaled)
         found[fits] = near[fits]
         left[fits] = False
     return found

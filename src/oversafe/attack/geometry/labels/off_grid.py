@@ -19,6 +19,8 @@ _STEPS = (5.0, 2.5, 2.0, 1.0)
 _COMMON = 0.35
 # Finer steps, as shares of the range, are not those of measurements: among so many some seem to fit.
 _FINEST = 1e-12
+# The range of a column whose steps can be written as floats is between this and its inverse.
+_SMALLEST = 1e-280
 # So many more at least.
 _FEWEST = 4.0
 # A finer grid must hold so many cells more, in standard deviations of what chance puts there.
@@ -84,8 +86,10 @@ def off_grid(values: FloatArray, written: Precision) -> OffGrid:
     step, origin, by_chance = np.full(m, np.nan), np.zeros(m), np.ones((n, m))
     shown = grids_of_repeats(values, written)
     for j in range(m):
-        span = float(np.ptp(values[:, j]))
-        if span == 0:
+        with np.errstate(over="ignore"):
+            span = float(np.ptp(values[:, j]))
+        # Of ranges beyond all measures the steps are no numbers.
+        if not _SMALLEST < span < 1 / _SMALLEST:
             continue
         finest = max(2 * float(np.median(error[:, j])) / _COMMON, _FINEST * span)
         candidates = [(0.0, size) for size in _ladder(span, finest)]
