@@ -93,7 +93,7 @@ def test_charts_render(page, exposed):
     assert colours and set(colours) == {"rgb(200, 55, 45)"}
     strips = page.locator("table.glance svg.strip")
     # One for each attack, and the copies of the largest class.
-    assert strips.count() == 11 and all(box["width"] > 60 for box in (s.bounding_box() for s in strips.all()))
+    assert strips.count() == 12 and all(box["width"] > 60 for box in (s.bounding_box() for s in strips.all()))
 
 
 def test_tables_sort_by_mouse_and_by_keyboard(page, page_log, exposed):
