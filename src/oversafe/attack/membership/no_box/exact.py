@@ -12,18 +12,21 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlogy
 from scipy.stats import beta, rankdata
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-# The shares of a class that are looked at from above.
-TAILS = (0.01, 0.02, 0.035, 0.06, 0.1)
+# The shares of a class that are looked at from above, and all rows that share the highest value.
+TIES = -1.0
+TAILS = (TIES, 0.01, 0.02, 0.035, 0.06, 0.1)
 # Choices that are drawn at once.
 _CHUNK = 500
 # Sums of the same numbers in another order differ by less.
 _ROUNDED = 10
+_TINY = 1e-12
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Statistic:
     family : {"meta", "single", "tails"}
         Its family: the order of all by a score made of the others or by one of them, or the highest few.
     tail : float
-        Which share of the highest, 0 for the order of all.
+        Which share of the highest, 0 for the order of all; -1 for all rows that share the highest value.
     label : int
         In which class; -1 for all classes together.
     """
@@ -58,26 +61,25 @@ class ExactTest:
         The share of the choices whose statistics are as extreme as the true one's, itself among them.
     statistics : tuple of Statistic
         What was looked at.
-    advantage : array
-        How much likelier, by each, a member is picked than somebody else: true positive less false positive rate, or
-        twice the area under the curve less 1.
-    lower : array
-        Lower ends of these that hold together.
+    surprise : array
+        How surprising each is, in deviations.
+    affected : array
+        The share of the members that stand out, by each: lower ends that hold together.
     """
 
     p_value: float
     statistics: tuple[Statistic, ...]
-    advantage: FloatArray
-    lower: FloatArray
+    surprise: FloatArray
+    affected: FloatArray
 
     @property
     def surest(self) -> int:
         """The place of the statistic with the highest lower end."""
-        return int(np.argmax(self.lower))
+        return int(np.argmax(self.affected))
 
     def most(self, label: int = -1) -> float:
         """Return the highest lower end of the statistics of a class, or of all classes together."""
-        own = [bound for what, bound in zip(self.statistics, self.lower, strict=True) if what.label == label]
+        own = [bound for what, bound in zip(self.statistics, self.affected, strict=True) if what.label == label]
         return max(own, default=0.0)
 
 
@@ -132,58 +134,92 @@ def exact_test(
         For the choices.
     """
     _, unit_of = np.unique(units, return_inverse=True)
-    n_units = int(unit_of.max()) + 1
-    chosen = np.zeros(n_units, dtype=bool)
+    chosen = np.zeros(int(unit_of.max()) + 1, dtype=bool)
     chosen[unit_of[member]] = True
     places = percentiles(scores, classes)
-    # Sums over a unit's rows; all statistics are sums over the chosen units of these.
-    parts: list[FloatArray] = []
-    offsets: list[FloatArray] = []
-    labels = np.unique(classes)
-    shapes = [
-        (name, "meta" if is_meta else "single", 0.0) for name, is_meta in zip(names, meta, strict=True)
-    ]
+    shapes = [(name, "meta" if own else "single", 0.0) for name, own in zip(names, meta, strict=True)]
     shapes += [(name, "tails", tail) for tail in tails for name in names]
-    sizes = []
-    for label in labels:
-        own = classes == label
-        n, m = int(own.sum()), int((own & member).sum())
-        sizes.append((n, m))
-        k = n - m
-        if not m or not k:
-            parts.append(np.zeros((n_units, len(shapes))))
-            offsets.append(np.zeros(len(shapes)))
-            continue
-        columns = [2 * n / (m * k) * (places[own] - 0.5)]
-        constant = [np.zeros(len(names))]
-        for tail in tails:
-            columns.append(n / (m * k) * _in_tail(places[own], tail * n))
-            constant.append(np.full(len(names), tail * n / k))
-        each = np.zeros((n_units, len(shapes)))
-        np.add.at(each, unit_of[own], np.hstack(columns))
-        parts.append(each)
-        offsets.append(np.concatenate(constant))
-    members = sum(m for (n, m) in sizes if 0 < m < n)
-    apart = [i for i, (n, m) in enumerate(sizes) if least <= m <= n - least]
-    if len(apart) == 1 and len(labels) == 1:
-        apart = []
-    weights = np.array([m / max(members, 1) if 0 < m < n else 0.0 for n, m in sizes])
-    drawn = _drawn(chosen, strata_of(unit_of, classes), parts, weights, apart, n_choices, random_state)
-    shift = np.concatenate(
-        [sum((w * o for w, o in zip(weights, offsets, strict=True)), np.zeros(len(shapes))), *(offsets[i] for i in apart)]
-    )
-    values = np.round(drawn - shift, _ROUNDED)
-    statistics = tuple(
-        Statistic(name, family, tail, int(label))
-        for label in (-1, *(labels[i] for i in apart))
-        for name, family, tail in shapes
-    )
-    p_value = _min_p(values, [s.family for s in statistics])
-    return ExactTest(p_value, statistics, values[0], _lower(values, statistics, alpha))
+    groups = [_Group(np.ones(len(member), dtype=bool), member, -1)]
+    groups += [_Group(classes == label, member, int(label)) for label in np.unique(classes)]
+    # Each row's part in the order of all, and in the tails; all statistics are sums over the rows of a choice.
+    parts = np.empty((len(groups) - 1, len(chosen), len(shapes)))
+    tops: list[FloatArray] = []
+    for number, group in enumerate(groups[1:]):
+        own = group.rows
+        inside = [_in_tail(places[own], tail * group.n) for tail in tails]
+        columns = [places[own] - 0.5, *inside]
+        tops.append(np.hstack([np.zeros(len(names)), *(those.sum(axis=0) for those in inside)]))
+        parts[number] = 0.0
+        np.add.at(parts[number], unit_of[own], np.hstack(columns))
+    apart = [i for i, own in enumerate(groups[1:]) if least <= own.m <= own.n - least] if len(groups) > 2 else []
+    sums = np.round(_drawn(chosen, strata_of(unit_of, classes), parts, apart, n_choices, random_state), _ROUNDED)
+    used = [groups[0], *(groups[1 + i] for i in apart)]
+    top = np.concatenate([np.sum(tops, axis=0), *(tops[i] for i in apart)])
+    statistics = tuple(Statistic(*shape, own.label) for own in used for shape in shapes)
+    surprise = np.empty_like(sums)
+    for number, what in enumerate(statistics):
+        group = used[number // len(shapes)]
+        surprise[:, number] = (
+            _deviance(sums[:, number], top[number], group.m, group.n)
+            if what.tail
+            else sums[:, number] / max(sums[1:, number].std(), _TINY)
+        )
+    # Rows of one unit go together, which makes surprises more frequent.
+    surprise = np.round(surprise / np.maximum(surprise[1:].std(axis=0), 1.0), _ROUNDED)
+    p_value = _of_families(surprise, [s.family for s in statistics])
+    limit = float(np.quantile(surprise[1:].max(axis=1), 1 - alpha))
+    affected = np.zeros(len(statistics))
+    for number in np.flatnonzero(surprise[0] > limit):
+        what, group = statistics[number], used[number // len(shapes)]
+        if what.tail:
+            scale = surprise[0, number] / _deviance(sums[:1, number], top[number], group.m, group.n)[0]
+            left = scale * _without_hits(sums[0, number], top[number], group.m, group.n)
+        else:
+            own = places[group.rows, names.index(what.score)]
+            left = surprise[0, number] * _without_highest(own, member[group.rows])
+        affected[number] = int((np.minimum.accumulate(left) > limit).sum()) / group.m
+    return ExactTest(p_value, statistics, surprise[0], affected)
+
+
+class _Group:
+    """The rows of a class, or all."""
+
+    def __init__(self, rows: BoolArray, member: BoolArray, label: int) -> None:
+        self.rows, self.label = rows, label
+        self.n, self.m = int(rows.sum()), int((rows & member).sum())
+
+
+def _deviance(hits: FloatArray, top: float, m: int, n: int) -> FloatArray:
+    """Return the signed root of the deviance of the number of members among the highest: how surprising it is."""
+    share = m / n
+    hits = np.clip(hits, 0.0, top)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        deviance = xlogy(hits, hits / (top * share)) + xlogy(top - hits, (top - hits) / (top * (1 - share)))
+    return np.asarray(np.sign(hits - top * share) * np.sqrt(2 * np.maximum(np.nan_to_num(deviance), 0.0)))
+
+
+def _without_hits(hits: float, top: float, m: int, n: int) -> FloatArray:
+    """Return the same without one, two, ... of the members among the highest."""
+    fewer = np.arange(1, int(hits) + 1)
+    return np.array([float(_deviance(np.array([hits - r]), top - r, m - r, n - r)[0]) for r in fewer])
+
+
+def _without_highest(places: FloatArray, member: BoolArray) -> FloatArray:
+    """Return which part of the surprise is left without the one, two, ... highest members."""
+    n, m = len(places), int(member.sum())
+    own = np.sort(places[member] - 0.5)[::-1]
+    fewer = np.arange(1, m)
+    removed = np.cumsum(own)[: m - 1]
+    # What is left, less what as many random ones of those that are left would have.
+    excess = own.sum() - removed + (m - fewer) / (n - fewer) * removed
+    spread = np.sqrt((m - fewer) * n / ((n - fewer) * m))
+    return np.asarray(excess / (own.sum() * spread))
 
 
 def _in_tail(places: FloatArray, count: float) -> FloatArray:
     """Return which rows are among the highest so many; those that share the last places share them evenly."""
+    if count < 0:
+        return np.asarray(places == places.max(axis=0), dtype=float)
     result = np.zeros_like(places)
     for column in range(places.shape[1]):
         kinds, which, counts = np.unique(-places[:, column], return_inverse=True, return_counts=True)
@@ -222,33 +258,31 @@ def choices(
 def _drawn(
     chosen: BoolArray,
     strata: Sequence[IntArray],
-    parts: Sequence[FloatArray],
-    weights: FloatArray,
+    parts: FloatArray,
     apart: Sequence[int],
     n_choices: int,
     random_state: int,
 ) -> FloatArray:
     """Return the sums of each choice: all classes together, then each apart."""
-    width = parts[0].shape[1]
-    used = [(label, np.flatnonzero(part.any(axis=1))) for label, part in enumerate(parts) if part.any()]
+    width = parts.shape[2]
+    used = [(label, np.flatnonzero(part.any(axis=1))) for label, part in enumerate(parts)]
     total = np.zeros((n_choices + 1, width * (1 + len(apart))))
     for rows, picks in choices(chosen, strata, n_choices, random_state):
         for label, own in used:
             sums = picks[:, own] @ parts[label][own]
-            total[rows, :width] += weights[label] * sums
+            total[rows, :width] += sums
             if label in apart:
                 begin = width * (1 + apart.index(label))
                 total[rows, begin : begin + width] = sums
     return total
 
 
-def _min_p(values: FloatArray, families: Sequence[str]) -> float:
-    """Return the p-value of the smallest p-value of three families, each that of its smallest."""
-    p_values = p_values(values)
+def _of_families(surprise: FloatArray, families: Sequence[str]) -> float:
+    """Return the p-value of the smallest p-value of three families, each that of its most surprising statistic."""
     names = np.array(families)
-    smallest = np.column_stack([p_values[:, names == name].min(axis=1) for name in dict.fromkeys(families)])
-    of_families = p_values(-smallest).min(axis=1)
-    return float((of_families <= of_families[0]).mean())
+    highest = np.column_stack([surprise[:, names == name].max(axis=1) for name in dict.fromkeys(families)])
+    least = p_values(highest).min(axis=1)
+    return float((least <= least[0]).mean())
 
 
 def p_values(values: FloatArray) -> FloatArray:
@@ -258,13 +292,6 @@ def p_values(values: FloatArray) -> FloatArray:
         ordered = np.sort(values[:, column])
         result[:, column] = 1 - np.searchsorted(ordered, values[:, column], "left") / len(values)
     return result
-
-
-def _lower(values: FloatArray, statistics: Sequence[Statistic], alpha: float) -> FloatArray:
-    """Return lower ends that hold together: as far below the true values as the highest of a random choice lies above 0."""
-    spread = np.maximum(values[1:].std(axis=0), 1e-12)
-    highest = np.quantile((values[1:] / spread).max(axis=1), 1 - alpha)
-    return np.asarray(values[0] - highest * spread)
 
 
 def rate_at(score: FloatArray, member: BoolArray, false_positives: float) -> float:
@@ -284,7 +311,7 @@ def epsilon_at_least(
     level = alpha / (2 * scores.shape[1] * len(tails))
     found = 0.0
     for tail in tails:
-        inside = places > 1 - tail
+        inside = places > 1 - tail if tail > 0 else places == places.max(axis=0)
         hits, misses = inside[member].sum(axis=0), inside[~member].sum(axis=0)
         low = np.where(hits > 0, beta.ppf(level, hits, m - hits + 1), 0.0)
         high = np.where(misses < k, beta.ppf(1 - level, misses + 1, k - misses), 1.0)

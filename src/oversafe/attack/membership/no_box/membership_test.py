@@ -32,7 +32,7 @@ class MembershipTest(Attack):
             "from. If the release does not depend on who was in the table, any other choice of people would score as "
             "high: the test counts how many random choices do."
         ),
-        risk="A lower end of how much likelier a member is picked than somebody else, 0 if the test finds nothing.",
+        risk="A lower end of the share of the members who stand out, 0 if the test finds nothing.",
         threat="membership",
         needs=("release", "real", "holdout"),
         helped_by=(),
@@ -69,7 +69,7 @@ class MembershipTest(Attack):
         best = test.statistics[test.surest]
         main = found.values[:, found.names.index("all")]
         others = int((~pool.member).sum())
-        lower = max(0.0, float(test.lower.max()))
+        lower = max(0.0, float(test.affected.max()))
         by_class = {
             pool.labels[label]: max(0.0, test.most(label)) for label in np.unique(pool.classes).tolist()
         }
@@ -105,15 +105,15 @@ def _auc(score: Any, pool: Pool) -> float:
 
 
 def _evidence(test: Any, pool: Pool) -> pd.DataFrame:
-    order = np.argsort(-test.lower)[:20]
+    order = np.argsort(-test.surprise)[:20]
     chosen = [test.statistics[i] for i in order]
     return pd.DataFrame(
         {
             "score": [own.score for own in chosen],
             "highest share": [own.tail or np.nan for own in chosen],
             "class": [pool.labels[own.label] if own.label >= 0 else "all" for own in chosen],
-            "advantage": test.advantage[order],
-            "lower end": test.lower[order],
+            "surprise": test.surprise[order],
+            "members who stand out, at least": test.affected[order],
         }
     )
 
