@@ -70,7 +70,9 @@ def noised(share: float) -> Kind:
                 table[name] += given.rng.normal(size=len(table)) * table[name].std() * share
             else:
                 hit = given.rng.random(len(table)) < share
-                table[name] = table[name].where(~hit, table[name].sample(frac=1, random_state=given.seed).to_numpy())
+                table[name] = table[name].where(
+                    ~hit, table[name].sample(frac=1, random_state=given.seed).to_numpy()
+                )
         return table
 
     return make
@@ -211,7 +213,11 @@ def _trees(leaf: int) -> Kind:
                 here = np.flatnonzero(wanted == own)
                 places[here] = given.rng.choice(np.flatnonzero(leaves == own), len(here))
             made[name] = source[name].to_numpy()[places]
-            codes = source[name].astype(float).fillna(0).to_numpy() if is_number else pd.factorize(source[name])[0]
+            codes = (
+                source[name].astype(float).fillna(0).to_numpy()
+                if is_number
+                else pd.factorize(source[name])[0]
+            )
             seen.append(codes)
             drawn.append(codes[places])
         return made[list(given.real.columns)]
@@ -291,7 +297,8 @@ def _only(largest: bool) -> Kind:
         counts = given.real[LABEL].value_counts()
         label = counts.idxmax() if largest else counts.idxmin()
         return pd.concat(
-            [given.real[given.real[LABEL] == label], given.others[given.others[LABEL] != label]], ignore_index=True
+            [given.real[given.real[LABEL] == label], given.others[given.others[LABEL] != label]],
+            ignore_index=True,
         )
 
     return make
@@ -398,12 +405,15 @@ LEAKS: dict[str, Kind] = {
     "20 % of the rows, noise 20 %": leaked(0.2, noised(0.2)),
     "1 % of the rows": leaked(0.01),
     "DP and 5 % of the rows": lambda given: pd.concat(
-        [_private(given, given.others), given.real.sample(frac=0.05, random_state=given.seed)], ignore_index=True
+        [_private(given, given.others), given.real.sample(frac=0.05, random_state=given.seed)],
+        ignore_index=True,
     ),
 }
 SAFE: dict[str, Kind] = {
     "other people": lambda given: given.others,
-    "other people, drawn again": lambda given: given.others.sample(frac=1, replace=True, random_state=given.seed),
+    "other people, drawn again": lambda given: given.others.sample(
+        frac=1, replace=True, random_state=given.seed
+    ),
     "other people, rounded": _of_others(_rounded),
     "other people, other units": lambda given: rescaled(given.others),
     "other people, recoded": lambda given: recoded(given.others),

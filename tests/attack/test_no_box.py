@@ -24,7 +24,9 @@ def people(n: int, seed: int, *, persons: int = 0) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     owner = rng.integers(0, persons, n) if persons else np.arange(n)
     draw = np.random.default_rng([seed, 1])
-    base = draw.normal(size=(max(n, persons), 4))[owner] + (0.05 if persons else 0.0) * rng.normal(size=(n, 4))
+    base = draw.normal(size=(max(n, persons), 4))[owner] + (0.05 if persons else 0.0) * rng.normal(
+        size=(n, 4)
+    )
     # A person has one class.
     label = np.where(draw.random(max(n, persons))[owner] < 0.3, "ill", "well")
     table = pd.DataFrame(
@@ -66,7 +68,14 @@ def test_scores_that_know_nothing_find_nothing() -> None:
         member = rng.permutation(np.arange(60) < 30)
         scores = rng.integers(0, 4, (60, 5)).astype(float)
         done = exact_test(
-            scores, "abcde", [False] * 4 + [True], member, np.arange(60) % 2, np.arange(60), alpha=0.05, n_choices=99
+            scores,
+            "abcde",
+            [False] * 4 + [True],
+            member,
+            np.arange(60) % 2,
+            np.arange(60),
+            alpha=0.05,
+            n_choices=99,
         )
         p.append(done.p_value)
     assert (np.array(p) <= 0.1).sum() <= binom.isf(1e-6, 200, 0.1)
@@ -87,12 +96,18 @@ def test_people_are_exchanged_and_not_their_rows() -> None:
 
 LEAKS = {
     "copies": lambda t, rng: t,
-    "noise": lambda t, rng: t.assign(weight=t["weight"] + rng.normal(size=len(t)), age=t["age"] + rng.normal(size=len(t))),
+    "noise": lambda t, rng: t.assign(
+        weight=t["weight"] + rng.normal(size=len(t)), age=t["age"] + rng.normal(size=len(t))
+    ),
     "other units": lambda t, rng: t.assign(weight=t["weight"] * 2.2046, pressure=(t["pressure"] - 100) / 7.5),
     "logarithms": lambda t, rng: t.assign(pressure=np.log(t["pressure"])),
-    "codes": lambda t, rng: t.assign(ward=t["ward"].map({"north": "K3", "east": "K1", "south": "K2", "west": "K0"})),
+    "codes": lambda t, rng: t.assign(
+        ward=t["ward"].map({"north": "K3", "east": "K1", "south": "K2", "west": "K0"})
+    ),
     "ranges": lambda t, rng: t.assign(age=[f"{int(a) // 5 * 5} to {int(a) // 5 * 5 + 4}" for a in t["age"]]),
-    "sets": lambda t, rng: t.assign(ward=t["ward"].replace({"north": "north or east", "east": "north or east"})),
+    "sets": lambda t, rng: t.assign(
+        ward=t["ward"].replace({"north": "north or east", "east": "north or east"})
+    ),
     "one column shuffled": lambda t, rng: t.assign(weight=rng.permutation(t["weight"])),
 }
 

@@ -13,7 +13,9 @@ from oversafe.releasing import split_rows
 def table(n: int = 400) -> pd.DataFrame:
     rng = np.random.default_rng(0)
     person = rng.integers(0, n // 4, n)
-    return pd.DataFrame({"person": person, "age": rng.integers(20, 80, n), "y": np.where(person % 10 == 0, "rare", "usual")})
+    return pd.DataFrame(
+        {"person": person, "age": rng.integers(20, 80, n), "y": np.where(person % 10 == 0, "rare", "usual")}
+    )
 
 
 def test_every_row_is_in_one_part():
@@ -42,7 +44,9 @@ def test_rows_without_a_person_are_nobody_elses():
 
 def test_who_is_held_out_is_random():
     kept = {tuple(split_rows(table(12), random_state=seed)[1].index) for seed in range(3)}
-    chosen = [tuple(split_rows(table(40).assign(row=range(40)), random_state=seed)[1]["row"]) for seed in (0, 1)]
+    chosen = [
+        tuple(split_rows(table(40).assign(row=range(40)), random_state=seed)[1]["row"]) for seed in (0, 1)
+    ]
     assert kept and chosen[0] != chosen[1]
 
 

@@ -22,14 +22,17 @@ from oversafe.cli.options import (
 
 def split(
     table: Annotated[str, typer.Argument(help=TABLE)],
-    holdout: Annotated[float, number_option("The share that is held out.")] = 0.5,  # type: ignore[assignment]
+    holdout: Annotated[float, number_option("The share that is held out.")] = 0.5,
     unit: Annotated[
         str | None, typer.Option(help="The column that says whose row it is: nobody is then in both parts.")
     ] = None,
     label: Annotated[
         str | None,
         typer.Option(
-            "--label", "-l", help="The column that holds the class: each is split.", autocompletion=complete_label
+            "--label",
+            "-l",
+            help="The column that holds the class: each is split.",
+            autocompletion=complete_label,
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="The part to make a release from.")] = Path("part.csv"),
@@ -63,4 +66,6 @@ def split(
     write_table(part, out)
     write_table(others, holdout_out)
     typer.echo(f"{out}: {len(part)} rows. Make the release from these.")
-    typer.echo(f"{holdout_out}: {len(others)} rows. Keep these for: oversafe audit ... --holdout {holdout_out}")
+    typer.echo(
+        f"{holdout_out}: {len(others)} rows. Keep these for: oversafe audit ... --holdout {holdout_out}"
+    )

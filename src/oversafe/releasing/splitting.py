@@ -61,7 +61,8 @@ def split_rows(
         if name is not None and name not in table.columns:
             known = [str(column) for column in table.columns]
             raise InputError(
-                f"the table has no column {name!r} for the {what}{did_you_mean(name, known)}; its columns are {listed(known)}"
+                f"the table has no column {name!r} for the {what}{did_you_mean(name, known)}; "
+                f"its columns are {listed(known)}"
             )
     units = np.arange(len(table)) if unit is None else _codes(table[unit])
     classes = np.zeros(len(table), dtype=np.int64) if label is None else _codes(table[label])

@@ -142,7 +142,7 @@ def comparable(
     low = _stacked([each[1] for each in scaled], r)
     plain = all(report[name] != RANGES for name in used)
     costs = [each.costs() for each in coded]
-    own = [1.0 - np.eye(each.n_codes) for each in coded]
+    within = [1.0 - np.eye(each.n_codes) for each in coded]
     return Comparable(
         _stacked([each[0] for each in scaled], n),
         low,
@@ -151,7 +151,7 @@ def comparable(
         _stacked([each.released for each in coded], r).astype(np.int64),
         _stacked([each.matched() for each in coded], r).astype(np.int64),
         *_flat(costs),
-        _flat(own),
+        _flat(within),
         classes,
         released_classes,
         units,
@@ -204,7 +204,9 @@ def _scaled(own: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatAr
 # ------------------------------------------------------------------------------------------- numbers in other units
 
 
-def _aligned(own: FloatArray, other: FloatArray, classes: IntArray, released: IntArray) -> tuple[FloatArray, str]:
+def _aligned(
+    own: FloatArray, other: FloatArray, classes: IntArray, released: IntArray
+) -> tuple[FloatArray, str]:
     """Return released numbers in the unit of the pool, and how they were brought into it."""
     if not np.isfinite(other).any():
         return other, UNCHECKED
@@ -235,7 +237,9 @@ def _distance(own: FloatArray, other: FloatArray, classes: IntArray, released: I
         if not len(a) or not len(b):
             continue
         at = np.concatenate([a, b])
-        apart = np.abs(np.searchsorted(a, at, "right") / len(a) - np.searchsorted(b, at, "right") / len(b)).max()
+        apart = np.abs(
+            np.searchsorted(a, at, "right") / len(a) - np.searchsorted(b, at, "right") / len(b)
+        ).max()
         chance = _CHANCE * np.sqrt(1 / len(a) + 1 / len(b))
         total += len(a) * (float(apart) - max(_APART, chance))
         rows += len(a)
@@ -299,7 +303,13 @@ def _ranges(values: pd.Series) -> tuple[FloatArray, FloatArray] | None:
     ends = {text: _range(text) for text in pd.unique(values.dropna().astype(str))}
     if not ends or any(own is None for own in ends.values()):
         return None
-    pairs = np.array([ends[text] if known else (np.nan, np.nan) for text, known in zip(values.astype(str), values.notna(), strict=True)], dtype=float)
+    pairs = np.array(
+        [
+            ends[text] if known else (np.nan, np.nan)
+            for text, known in zip(values.astype(str), values.notna(), strict=True)
+        ],
+        dtype=float,
+    )
     return pairs[:, 0].copy(), pairs[:, 1].copy()
 
 
@@ -400,19 +410,25 @@ class _Profiles:
     """Who has a category: their classes, and where they stand in the columns of numbers."""
 
     def __init__(
-        self, numbers: dict[str, FloatArray], other: dict[str, FloatArray], classes: IntArray, released: IntArray
+        self,
+        numbers: dict[str, FloatArray],
+        other: dict[str, FloatArray],
+        classes: IntArray,
+        released: IntArray,
     ) -> None:
         labels = np.unique(np.concatenate([classes, released]))
         self._rows = [
-            np.column_stack([*(rows == label for label in labels), *self._places(columns.values(), len(rows))])
+            np.column_stack(
+                [*(rows == label for label in labels), *self._places(columns.values(), len(rows))]
+            )
             for rows, columns in ((classes, numbers), (released, other))
         ]
 
     @staticmethod
     def _places(columns: Iterable[FloatArray], n: int) -> list[FloatArray]:
-        return [np.nan_to_num(_places(np.where(np.isfinite(own), own, np.nan)), nan=1.5) / 3 for own in columns] or [
-            np.zeros(n)
-        ]
+        return [
+            np.nan_to_num(_places(np.where(np.isfinite(own), own, np.nan)), nan=1.5) / 3 for own in columns
+        ] or [np.zeros(n)]
 
     def of(self, codes: IntArray, n_codes: int, *, released: bool) -> FloatArray:
         """Return for each category how frequent it is and the means of its rows."""

@@ -1,7 +1,7 @@
 """An exact test: would these scores tell members from others as well if somebody else had been chosen?
 
-If a release does not depend on who was chosen among the people of a class, every choice of as many was as likely, and the
-statistics of the true one are a draw like those of any other. Their rank among random choices is an exact p-value,
+If a release does not depend on who was chosen among the people of a class, every choice of as many was as likely, and
+the statistics of the true one are a draw like those of any other. Their rank among random choices is an exact p-value,
 whatever the scores and however they depend on each other.
 """
 
@@ -79,7 +79,9 @@ class ExactTest:
 
     def most(self, label: int = -1) -> float:
         """Return the highest lower end of the statistics of a class, or of all classes together."""
-        own = [bound for what, bound in zip(self.statistics, self.affected, strict=True) if what.label == label]
+        own = [
+            bound for what, bound in zip(self.statistics, self.affected, strict=True) if what.label == label
+        ]
         return max(own, default=0.0)
 
 
@@ -151,8 +153,12 @@ def exact_test(
         tops.append(np.hstack([np.zeros(len(names)), *(those.sum(axis=0) for those in inside)]))
         parts[number] = 0.0
         np.add.at(parts[number], unit_of[own], np.hstack(columns))
-    apart = [i for i, own in enumerate(groups[1:]) if least <= own.m <= own.n - least] if len(groups) > 2 else []
-    sums = np.round(_drawn(chosen, strata_of(unit_of, classes), parts, apart, n_choices, random_state), _ROUNDED)
+    apart = (
+        [i for i, own in enumerate(groups[1:]) if least <= own.m <= own.n - least] if len(groups) > 2 else []
+    )
+    sums = np.round(
+        _drawn(chosen, strata_of(unit_of, classes), parts, apart, n_choices, random_state), _ROUNDED
+    )
     used = [groups[0], *(groups[1 + i] for i in apart)]
     top = np.concatenate([np.sum(tops, axis=0), *(tops[i] for i in apart)])
     statistics = tuple(Statistic(*shape, own.label) for own in used for shape in shapes)
@@ -169,7 +175,7 @@ def exact_test(
     p_value = _of_families(surprise, [s.family for s in statistics])
     limit = float(np.quantile(surprise[1:].max(axis=1), 1 - alpha))
     affected = np.zeros(len(statistics))
-    for number in np.flatnonzero(surprise[0] > limit):
+    for number in np.flatnonzero(surprise[0] > limit).tolist():
         what, group = statistics[number], used[number // len(shapes)]
         if what.tail:
             scale = surprise[0, number] / _deviance(sums[:1, number], top[number], group.m, group.n)[0]
@@ -200,7 +206,7 @@ def _deviance(hits: FloatArray, top: float, m: int, n: int) -> FloatArray:
 
 def _without_hits(hits: float, top: float, m: int, n: int) -> FloatArray:
     """Return the same without one, two, ... of the members among the highest."""
-    fewer = np.arange(1, int(hits) + 1)
+    fewer = range(1, int(hits) + 1)
     return np.array([float(_deviance(np.array([hits - r]), top - r, m - r, n - r)[0]) for r in fewer])
 
 
@@ -222,7 +228,7 @@ def _in_tail(places: FloatArray, count: float) -> FloatArray:
         return np.asarray(places == places.max(axis=0), dtype=float)
     result = np.zeros_like(places)
     for column in range(places.shape[1]):
-        kinds, which, counts = np.unique(-places[:, column], return_inverse=True, return_counts=True)
+        _, which, counts = np.unique(-places[:, column], return_inverse=True, return_counts=True)
         above = np.cumsum(counts) - counts
         result[:, column] = np.clip((count - above) / counts, 0.0, 1.0)[which]
     return result

@@ -78,10 +78,16 @@ class MembershipTest(Attack):
             "rejects": test.p_value <= self.alpha,
             "lower": lower,
             "lower_by_class": by_class,
-            "surest": {"score": best.score, "tail": best.tail, "class": pool.labels[best.label] if best.label >= 0 else None},
+            "surest": {
+                "score": best.score,
+                "tail": best.tail,
+                "class": pool.labels[best.label] if best.label >= 0 else None,
+            },
             "auc": _auc(main, pool),
             "tpr_at_1_percent": rate_at(main, pool.member, 0.01),
-            "epsilon": epsilon_at_least(found.values, pool.member, pool.classes, alpha=self.alpha) if unit is None else None,
+            "epsilon": epsilon_at_least(found.values, pool.member, pool.classes, alpha=self.alpha)
+            if unit is None
+            else None,
             "columns": aligned.report,
             "unchecked": [name for name, how in aligned.report.items() if how == UNCHECKED],
             "members": int(pool.member.sum()),
@@ -91,9 +97,7 @@ class MembershipTest(Attack):
         if others >= _MANY:
             details["tpr_at_1_permille"] = rate_at(main, pool.member, 0.001)
         risk = lower if details["rejects"] else 0.0
-        return AttackResult(
-            "MembershipTest", "membership", risk, (risk, 1.0), _evidence(test, pool), details
-        )
+        return AttackResult("MembershipTest", "membership", risk, (risk, 1.0), _evidence(test, pool), details)
 
 
 def _auc(score: Any, pool: Pool) -> float:

@@ -1,4 +1,4 @@
-"""Who is at risk: real rows that score higher than held-out ones, with a bound on how many of them are named in error."""
+"""Who is at risk: real rows that score higher than held-out ones, with a bound on how many are named in error."""
 
 from __future__ import annotations
 

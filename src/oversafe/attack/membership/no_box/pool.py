@@ -87,17 +87,25 @@ def pool_of(
         units[alone] = units.max() + 1 + np.arange(int(alone.sum()))
     else:
         units = np.arange(len(real) + len(holdout))
-    keys = [value_keys(table[label]) if label is not None else pd.Series(["all"] * len(table)) for table in (*tables, release)]
+    keys = [
+        value_keys(table[label]) if label is not None else pd.Series(["all"] * len(table))
+        for table in (*tables, release)
+    ]
     codes, kinds = pd.factorize(pd.concat(keys, ignore_index=True), sort=False, use_na_sentinel=False)
     n = len(real) + len(holdout)
     member = np.arange(n) < len(real)
     place = np.concatenate([np.arange(len(real)), np.arange(len(holdout))])
     rng = np.random.default_rng(random_state)
     kept = _drawn(member, units, most, rng)
-    features = [c for c in real.columns if c not in (label, unit) and c in holdout.columns and c in release.columns]
+    features = [
+        c for c in real.columns if c not in (label, unit) and c in holdout.columns and c in release.columns
+    ]
     if not features:
         raise InputError("release, real table and holdout share no column; give tables with the same columns")
-    rows = pd.concat([_some(table, features, kept, member, which) for table, which in ((real, True), (holdout, False))], ignore_index=True)
+    rows = pd.concat(
+        [_some(table, features, kept, member, which) for table, which in ((real, True), (holdout, False))],
+        ignore_index=True,
+    )
     order = rng.permutation(len(kept))
     kept = np.concatenate([kept[member[kept]], kept[~member[kept]]])[order]
     return Pool(
@@ -129,6 +137,8 @@ def _drawn(member: BoolArray, units: IntArray, most: int, rng: np.random.Generat
     return np.concatenate(kept)
 
 
-def _some(table: pd.DataFrame, features: list[Any], kept: IntArray, member: BoolArray, which: bool) -> pd.DataFrame:
+def _some(
+    table: pd.DataFrame, features: list[Any], kept: IntArray, member: BoolArray, which: bool
+) -> pd.DataFrame:
     rows = kept[member[kept] == which]
     return table[features].iloc[rows if which else rows - int(member.sum())]

@@ -17,7 +17,9 @@ _NEIGHBORS = 5
 _MOST = 20
 
 
-def random_part(tables: Comparable, member: BoolArray, *, n_choices: int = 1_999, random_state: int = 0) -> float:
+def random_part(
+    tables: Comparable, member: BoolArray, *, n_choices: int = 1_999, random_state: int = 0
+) -> float:
     """Return the p-value of real rows and held-out rows being one population, whatever was released.
 
     The statistics are the means of each column and category, in either direction, and how often neighbors are on the

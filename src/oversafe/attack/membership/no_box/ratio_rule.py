@@ -82,14 +82,17 @@ def ratio_rule(tables: Comparable, settings: Settings | None = None) -> RatioRul
     for ratio in decided.ratios:
         a, b = (ours < ratio).mean(axis=0), (theirs < ratio).mean(axis=0)
         # At least one of each is taken to be there, so that no variance is 0.
-        spread = np.sqrt(sum((p + 1 / len(t)) * (1 - p + 1 / len(t)) / len(t) for p, t in ((a, ours), (b, theirs))))
+        spread = np.sqrt(
+            sum((p + 1 / len(t)) * (1 - p + 1 / len(t)) / len(t) for p, t in ((a, ours), (b, theirs)))
+        )
         lower = max(lower, float((a - b - decided.deviations * spread).max()))
     return RatioRule(True, lower >= decided.limit, lower)
 
 
 def _ratios(tables: Comparable) -> tuple[FloatArray, FloatArray]:
-    """Return best to second best distance of released rows and of left-out real rows: in all columns, and but the worst."""
-    ours, theirs = [], []
+    """Return best to second best distance of released and of left-out rows: in all columns, and without the worst."""
+    ours: list[FloatArray] = []
+    theirs: list[FloatArray] = []
     for label in np.unique(tables.classes):
         rows = np.flatnonzero(tables.classes == label)
         released = np.flatnonzero(tables.released_classes == label)

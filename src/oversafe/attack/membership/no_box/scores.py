@@ -6,6 +6,7 @@ None of them knows who is a member: they see the pool of real and held-out rows,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,9 +97,7 @@ def _of_distances(tables: Comparable) -> dict[str, FloatArray]:
                 tables.starts,
                 tables.widths,
             )
-        own[rows] = _kernels.nearest(
-            numbers, codes, unit, numbers, numbers, codes, unit, *tables.own_costs
-        )
+        own[rows] = _kernels.nearest(numbers, codes, unit, numbers, numbers, codes, unit, *tables.own_costs)
     # A class that was not released, or with one row, says nothing.
     far = 1.0 + tables.numbers.shape[1] + tables.codes.shape[1]
     near, own = np.minimum(near, far), np.minimum(own, far)
@@ -131,7 +130,7 @@ def _keys(numbers: FloatArray, codes: IntArray, classes: IntArray) -> FloatArray
 def _rare_values(tables: Comparable) -> FloatArray:
     """Return how surprising the values are that the release has too: rare ones of the pool, in the same column."""
     total = np.zeros(len(tables.classes))
-    columns = [(tables.numbers[:, j], tables.low[:, j]) for j in range(tables.numbers.shape[1])]
+    columns: list[Any] = [(tables.numbers[:, j], tables.low[:, j]) for j in range(tables.numbers.shape[1])]
     columns += [(tables.codes[:, j], tables.matched_codes[:, j]) for j in range(tables.codes.shape[1])]
     for own, released in columns:
         own, released = np.round(own, 9), np.round(released, 9)
