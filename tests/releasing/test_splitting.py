@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from oversafe._core.errors import InputError
-from oversafe.releasing import split_rows
+from oversafe.releasing.splitting import split_rows
 
 
 def table(n: int = 400) -> pd.DataFrame:

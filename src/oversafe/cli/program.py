@@ -23,7 +23,6 @@ from oversafe.cli.keys import keys_app
 from oversafe.cli.protect import protect
 from oversafe.cli.reproduce import reproduce
 from oversafe.cli.schema import schema_app
-from oversafe.cli.split import split
 from oversafe.cli.web_page import web_page
 
 app = typer.Typer(
@@ -38,7 +37,6 @@ app = typer.Typer(
 )
 app.command(short_help="The whole story on a medical data set, and a report.")(demo)
 app.command(short_help="Attack a release: which real records can be recovered?")(audit)
-app.command(short_help="Set people aside, to test the release against them.")(split)
 app.command(short_help="Write a protected release with a manifest of its guarantee.")(protect)
 app.command(short_help="Protections of your own table beside each other.")(compare)
 app.command(short_help="A paper's tables, published and measured.")(reproduce)
