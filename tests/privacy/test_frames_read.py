@@ -32,6 +32,7 @@ def _csv(folder):
 
 
 def _sqlite(folder):
+    pytest.importorskip("regex")
     path = folder / "rows.db"
     with closing(sqlite3.connect(path)) as connection:
         ROWS.to_sql("rows", connection, index=False)
