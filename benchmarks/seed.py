@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from scipy.spatial import KDTree
 
-from benchmarks.lattice import table
+from benchmarks.lattice import DEVELOPMENT, DEVELOPMENT_SEEDS, TEST, TEST_SEEDS, table
 from benchmarks.runner import Cost, Side, summarize
 from benchmarks.tables import mean, show_tables, storable
 from oversafe.attack import RecoverSeed
@@ -30,32 +30,7 @@ SUMMARY = "`oversafe.attack.RecoverSeed`: the seed behind a release, and the rec
 
 Floats = NDArray[np.float64]
 
-# A set and the class that is interpolated; None is the rarest. All columns of numbers, as floats.
-DEVELOPMENT: dict[str, Any] = {
-    "breast_cancer": None,
-    "abalone": None,
-    "abalone_19": None,
-    "car_eval_34": None,
-    "car_eval_4": None,
-    "ecoli": None,
-    "solar_flare_m0": None,
-    "covertype_25k": 4,
-    "employee": None,
-    "personal_loan": None,
-    "letter_recognition": "A",
-    "magic_gamma": None,
-    "dry_bean": "BOMBAY",
-}
-TEST: dict[str, Any] = {
-    "yeast_me2": None,
-    "german_credit_20": None,
-    "adult": None,
-    "wine": 2,
-    "digits": 8,
-    "iris": 2,
-}
 # Usual ones, and such as nobody tries.
-DEVELOPMENT_SEEDS, TEST_SEEDS = (0, 1), (100, 101, 102)
 USED = {
     0: (42, 20_240_131),
     1: (4_711, 83_019),
