@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from imblearn.over_sampling import ADASYN, SMOTE, SMOTENC, SVMSMOTE, BorderlineS
 
 from oversafe import audit
 from oversafe.attack import ReconSMOTE
+from oversafe.attack.class_tables import ClassTables
 from oversafe.attack.geometry.claims import CLAIMED
 from oversafe.attack.geometry.reconstruction import ReconstructionResult
+from oversafe.auditing.certainty import with_certain_records
 from oversafe.data import load_dataset
 
 STEPS = np.array([1.0, 0.01, 0.5, 1.0, 0.1])
@@ -154,6 +157,11 @@ def test_one_sure_claim_exposes_a_release_alone_and_doubtful_ones_do_not() -> No
     )
     assert found.result.details["p_none_real"] <= 1e-3
     assert found.certain_records == len(found.result.evidence)
+    # The same claims expose nothing if chance may explain all of them.
+    tables = ClassTables("1", release[release["y"] == 1].drop(columns="y"))
+    for chance, count in ((1e-3, found.certain_records), (2e-3, 0)):
+        doubtful = replace(found.result, details={**found.result.details, "p_none_real": chance})
+        assert with_certain_records(doubtful, tables)[1] == count
 
 
 @pytest.mark.data
