@@ -424,11 +424,14 @@ class RecoverSeed(Attack):
             return f"None of {found['seeds_tried']:,} seeds that people use explains the rows of class {label!r}."
         order = f", and they are {found['order']}" if found["order"] else ""
         made = f"The rows of class {label!r} were made with {found['sampler']} and the seed {found['seed']}{order}."
-        if not certain:
-            return f"{made} No real record follows from that."
-        records = f"{certain} real record{'s' if certain != 1 else ''}"
+        count = max(certain, int(found.get("recovered", 0)))
+        if not count:
+            doubtful = len(result.evidence)
+            follow = f"{doubtful} record{'s follow' if doubtful > 1 else ' follows'}, but none is sure"
+            return f"{made} {follow if doubtful else 'No real record follows from that'}."
+        records = f"{count} real record{'s' if count != 1 else ''}"
         if "distinct_real" in found:
-            records = f"{certain} of the {found['distinct_real']} real records"
+            records = f"{count} of the {found['distinct_real']} real records"
         return f"{made} With the seed {records} can be computed."
 
     def rates(self, result: AttackResult) -> list[SuccessRate]:
